@@ -1,0 +1,88 @@
+"""Every error that leaves this package, in one tree, by whose fault it is.
+
+    AnchorError
+    ├── Misuse            exit 2   the call is wrong: an argument, an option, a passphrase
+    ├── Malformed         exit 1   bytes do not follow their own format
+    │   ├── MalformedSSZ
+    │   ├── MalformedFile
+    │   └── MalformedBundle
+    ├── Unsafe            exit 1   following or executing the input would be dangerous
+    ├── Invalid           exit 1   well-formed, but it breaks a rule
+    │   ├── InvalidProof
+    │   ├── InvalidSignature
+    │   ├── InvalidTransition
+    │   └── InvalidEntry
+    └── Unavailable       exit 3   something that is needed cannot be had now
+
+A message is one sentence on what happened and where; `fix` is one on what to do.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class AnchorError(Exception):
+    """Base of the tree. `what` happened, and (optionally) what to do about it: `fix`."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, what: str, *, fix: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.fix = fix
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.fix}".rstrip()
+
+
+class Misuse(AnchorError):
+    """The caller asked for something that cannot be meant."""
+
+    exit_code = 2
+
+
+class Malformed(AnchorError):
+    """Bytes that do not follow their own format."""
+
+
+class MalformedSSZ(Malformed):
+    """Bytes that are not the one valid encoding of their SSZ type, or a value outside its type."""
+
+
+class MalformedFile(Malformed):
+    """A model file that breaks its own format."""
+
+
+class MalformedBundle(Malformed):
+    """A bundle that cannot be read as one."""
+
+
+class Unsafe(AnchorError):
+    """Input that would make the reader follow a path outside its folder, or execute something."""
+
+
+class Invalid(AnchorError):
+    """Well-formed input that breaks a rule."""
+
+
+class InvalidProof(Invalid):
+    """A Merkle branch that does not lead to the root it is checked against."""
+
+
+class InvalidSignature(Invalid):
+    """A signature that does not verify, or whose key may not sign."""
+
+
+class InvalidTransition(Invalid):
+    """A state, block, attestation or operation that the consensus rules refuse."""
+
+
+class InvalidEntry(Invalid):
+    """A ledger entry that the ledger's rules refuse."""
+
+
+class Unavailable(AnchorError):
+    """A file, a peer or a record that is needed and cannot be had now."""
+
+    exit_code = 3
