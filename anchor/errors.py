@@ -49,6 +49,11 @@ class Malformed(AnchorError):
 class MalformedSSZ(Malformed):
     """Bytes that are not the one valid encoding of their SSZ type, or a value outside its type."""
 
+    def within(self, name: str) -> MalformedSSZ:
+        """The same error, placed one level further out."""
+        glue = "" if self.what.startswith("[") else ": "
+        return MalformedSSZ(f"{name}{glue}{self.what}", fix=self.fix)
+
 
 class MalformedFile(Malformed):
     """A model file that breaks its own format."""

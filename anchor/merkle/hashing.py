@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hashlib import sha256 as _sha256
-from typing import Final
+from typing import Any, Final
 
 Buffer = bytes | bytearray | memoryview
 
@@ -30,6 +30,11 @@ def hash_pairs(nodes: Buffer) -> bytes:
         raise ValueError(f"a level has whole pairs of 32-byte nodes, not {len(nodes)} bytes")
     view = memoryview(nodes)
     return b"".join([_sha256(view[i : i + 64]).digest() for i in range(0, len(view), 64)])
+
+
+def hash_pairs_into(out: Any, nodes: Any) -> None:
+    """`hash_pairs`, written into the writable buffer `out`; the two may start at the same place."""
+    memoryview(out).cast("B")[:] = hash_pairs(memoryview(nodes).cast("B"))
 
 
 def merkle_root(chunks: Buffer, depth: int) -> bytes:

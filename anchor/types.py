@@ -1,0 +1,80 @@
+"""Named quantities, and the marks that give a Python annotation its SSZ size.
+
+A record says what it holds with ordinary annotations; a mark inside `Annotated` says how long:
+
+    slot: Slot                                             # uint64
+    parent_root: Root                                      # ByteVector[32]
+    votes: Annotated[tuple[Vote, ...], Limit("MAX_VOTES")] # List[Vote, MAX_VOTES]
+    bits: Annotated[Bits, Limit(2048)]                     # Bitlist[2048]
+
+A size is a number, a constant's name, or a product of such ("A * B"): names are looked up in a preset.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+Size = int | str
+"""A number, or an expression over a preset's constants: "NAME" or "NAME * NAME"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Width:
+    """An unsigned integer of `size` bytes."""
+
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """Exactly this many: Vector, ByteVector, Bitvector."""
+
+    size: Size
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """At most this many: List, ByteList, Bitlist."""
+
+    size: Size
+
+
+@dataclass(frozen=True, slots=True)
+class Progressive:
+    """Any number, in a tree that grows with it (EIP-7916): ProgressiveList, ProgressiveBitlist."""
+
+
+uint8 = Annotated[int, Width(1)]
+uint16 = Annotated[int, Width(2)]
+uint32 = Annotated[int, Width(4)]
+uint64 = Annotated[int, Width(8)]
+uint128 = Annotated[int, Width(16)]
+uint256 = Annotated[int, Width(32)]
+boolean = bool
+
+Bytes4 = Annotated[bytes, Length(4)]
+Bytes20 = Annotated[bytes, Length(20)]
+Bytes32 = Annotated[bytes, Length(32)]
+Bytes48 = Annotated[bytes, Length(48)]
+Bytes96 = Annotated[bytes, Length(96)]
+
+Slot = Annotated[int, Width(8)]
+"""A slot number: the ledger's unit of time, one possible block each."""
+Epoch = Annotated[int, Width(8)]
+"""An epoch number: SLOTS_PER_EPOCH slots."""
+CommitteeIndex = Annotated[int, Width(8)]
+ValidatorIndex = Annotated[int, Width(8)]
+"""A position in the validator registry."""
+Gwei = Annotated[int, Width(8)]
+"""An amount of stake in 10⁻⁹ ether."""
+Root = Annotated[bytes, Length(32)]
+"""A hash tree root."""
+Version = Annotated[bytes, Length(4)]
+"""A fork's version."""
+DomainType = Annotated[bytes, Length(4)]
+Domain = Annotated[bytes, Length(32)]
+BLSPubkey = Annotated[bytes, Length(48)]
+"""A compressed point of G1."""
+BLSSignature = Annotated[bytes, Length(96)]
+"""A compressed point of G2."""
