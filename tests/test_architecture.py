@@ -1,0 +1,99 @@
+"""One way down: the direction of imports, the size of things, and what a verifier may load."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "anchor"
+FILES = sorted(PACKAGE.rglob("*.py"))
+LAYERS = [
+    {"errors", "types", "params", "files"},
+    {"merkle"},
+    {"ml", "consensus"},
+    {"bundle"},
+    {"chain"},
+    {"node"},
+    {"cli"},
+]
+RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
+HEAVY = {"numpy", "aiohttp", "web3", "yaml", "cramjam"}
+
+
+def _imports(path: Path) -> Iterator[tuple[str, bool]]:
+    """Every imported module, and whether it is imported when the file is."""
+    tree = ast.parse(path.read_text())
+    deferred = {
+        id(node)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.FunctionDef | ast.AsyncFunctionDef)
+        or (isinstance(block, ast.If) and "TYPE_CHECKING" in ast.unparse(block.test))
+        for node in ast.walk(block)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, id(node) not in deferred
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module, id(node) not in deferred
+            if node.module == "anchor":
+                for alias in node.names:
+                    yield f"anchor.{alias.name}", id(node) not in deferred
+
+
+def _part(module: str) -> str:
+    return module.split(".")[1] if module.startswith("anchor.") else ""
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_point_down(path: Path) -> None:
+    own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    if own == "__init__":
+        return  # the public names, imported lazily from where they live
+    for module, _ in _imports(path):
+        other = _part(module)
+        if other in RANK and other != own:
+            assert RANK[other] <= RANK[own], f"{own} imports {module}"
+            assert RANK[own] == 0 or RANK[other] < RANK[own], f"{own} and {other} must not see each other"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_and_functions_are_short(path: Path) -> None:
+    text = path.read_text()
+    assert text.count("\n") <= 400
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno is not None
+            assert node.end_lineno - node.lineno < 40, node.name
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_public_things_have_docstrings(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    assert ast.get_docstring(tree) or not tree.body, "the module"
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name[0] != "_":
+            assert ast.get_docstring(node), node.name
+
+
+def test_no_bare_assert_and_no_catch_all() -> None:
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            assert not isinstance(node, ast.Assert), f"{path}:{node.lineno}"
+            if isinstance(node, ast.ExceptHandler):
+                caught = "" if node.type is None else ast.unparse(node.type)
+                assert caught not in ("", "Exception", "BaseException"), f"{path}:{node.lineno}"
+
+
+@pytest.mark.parametrize("module", ["anchor.bundle.verify", "anchor.ml.verify", "anchor.cli.verify"])
+def test_a_verifier_loads_nothing_heavy(module: str) -> None:
+    code = f"import sys, {module}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    loaded = {name.split(".")[0] for name in done.stdout.split()}
+    assert not loaded & HEAVY
