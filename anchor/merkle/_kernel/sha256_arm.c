@@ -1,7 +1,10 @@
 /* ARMv8 SHA instructions, up to four lanes interleaved: the shape of sha256_x86.c. */
 #include "sha256.h"
 
+/* GCC compiles the instructions into single functions. Clang has them only where the whole build
+ * may use them, as on every Apple machine. */
 #if defined(__aarch64__) && defined(__GNUC__) && !defined(__AARCH64EB__) && \
+    (!defined(__clang__) || defined(__ARM_FEATURE_SHA2)) && \
     (defined(__linux__) || defined(__APPLE__))
 
 #include <arm_neon.h>
@@ -11,10 +14,10 @@
 #endif
 
 #ifdef __clang__
-#define TARGET __attribute__((target("sha2")))
+#define TARGET
 #define UNROLL _Pragma("unroll")
 #else
-#define TARGET __attribute__((target("+sha2")))
+#define TARGET __attribute__((target("+crypto")))
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 #define INLINE TARGET __attribute__((always_inline)) static inline
