@@ -41,6 +41,10 @@ class Case:
         """Whether the case has this file."""
         return (self.path / file).exists()
 
+    def get_size(self) -> int:
+        """Bytes of the case's files."""
+        return sum(file.stat().st_size for file in self.path.iterdir())
+
     def read_ssz(self, name: str) -> bytes:
         """What `<name>.ssz_snappy` holds, unpacked. Raises Malformed when it is not one snappy block."""
         packed = (self.path / f"{name}.ssz_snappy").read_bytes()
