@@ -130,7 +130,9 @@ class Capella(Bellatrix):
         """Withdrawals of whole and excess balances, from where the sweep stands, after the `prior` ones."""
         count = len(state.validators)
         length = min(count, self.preset.MAX_VALIDATORS_PER_WITHDRAWALS_SWEEP)
-        rows = (state.next_withdrawal_validator_index + np.arange(length)) % count
+        start = state.next_withdrawal_validator_index
+        require(start < count, lambda: f"The sweep of withdrawals stands at validator {start}, of {count}.")
+        rows = (start + np.arange(length)) % count
         balances = state.balances.array[rows]
         for withdrawal in prior:
             balances[rows == withdrawal.validator_index] -= withdrawal.amount

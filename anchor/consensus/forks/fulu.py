@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from anchor.consensus.containers import fulu as containers
 from anchor.consensus.containers.electra import DepositRequest, PendingDeposit
@@ -11,8 +11,12 @@ from anchor.consensus.forks.electra import Electra
 from anchor.consensus.forks.phase0.base import State
 from anchor.merkle.container import Container
 from anchor.merkle.hashing import sha256
+from anchor.merkle.lazy import np
 from anchor.params import DOMAIN_BEACON_PROPOSER
 from anchor.types import Epoch, ValidatorIndex
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class BlobParameters(NamedTuple):
@@ -46,12 +50,16 @@ class Fulu(Electra):
 
     def get_beacon_proposer_indices(self, state: State, epoch: Epoch) -> tuple[ValidatorIndex, ...]:
         """Who proposes in the slots of `epoch`."""
-        indices = self.get_active_validator_indices(state, epoch)
+        indices = self.get_proposer_candidates(state, epoch)
         seed = self.get_seed(state, epoch, DOMAIN_BEACON_PROPOSER)
         start = self.compute_start_slot_at_epoch(epoch)
         slots = range(start, start + self.preset.SLOTS_PER_EPOCH)
         seeds = [sha256(seed + slot.to_bytes(8, "little")) for slot in slots]
         return tuple([self.compute_proposer_index(state, indices, slot_seed) for slot_seed in seeds])
+
+    def get_proposer_candidates(self, state: State, epoch: Epoch) -> NDArray[np.int64]:
+        """Who may propose in `epoch`."""
+        return self.get_active_validator_indices(state, epoch)
 
     def process_epoch(self, state: State) -> None:
         super().process_epoch(state)
