@@ -13,7 +13,7 @@ DIGEST = ByteVector(32)
 
 
 class Roots(Schema[bytes]):
-    """`List[Bytes32, limit]` whose value is its digests, joined: digest i is `value[32 * i : 32 * (i + 1)]`."""
+    """`List[Bytes32, limit]` whose value is its digests, joined: digest i is at 32 · i."""
 
     fixed_size = None
 
