@@ -59,7 +59,9 @@ class TestCase15StaleIndex:
         name = "layers.1.weight"
         first = "model-00001-of-00003.safetensors"
         files[first] = safetensors({"layers.0.weight": SIX["layers.0.weight"], name: ("U8", [16], bytes(16))})
-        (finding,) = [item for item in findings(write(tmp_path, files), Answer.MALFORMED) if name in item.what]
+        (finding,) = [
+            item for item in findings(write(tmp_path, files), Answer.MALFORMED) if name in item.what
+        ]
         assert f"the index selects {SHARD_2!r}" in finding.what
         assert first in finding.what
         held = {file.path: file.format for file in anchor(tmp_path).files}
