@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
@@ -18,10 +19,10 @@ from anchor.ml.dtypes import NUMPY
 from anchor.ml.formats import READERS
 from anchor.ml.formats.layout import Layout
 from anchor.ml.formats.reading import read_up_to
-from anchor.ml.manifest import CHUNK_SIZE, Manifest, Tensor
+from anchor.ml.leaves import CHUNK_SIZE, Range
+from anchor.ml.manifest import Manifest, Tensor
 from anchor.ml.rules import verify_manifest
 from anchor.ml.source import Source, open_source
-from anchor.ml.streams import Range
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,16 +45,14 @@ class VerifiedModel:
     def __init__(self, source: Source, manifest: Manifest, component: str) -> None:
         self._source = source
         self._files = {anchored.file.path: anchored for anchored in select_files(manifest)}
-        self._opened: list[int] = []
         self._places: dict[str, _Place] = {}
         self._notes: dict[str, str] = {}
-        try:
+        with ExitStack() as opened:
+            opened.callback(source.close)
             for anchored in self._files.values():
                 if any(tensor.component == component for tensor in anchored.tensors.values()):
-                    self._open(anchored)
-        except BaseException:
-            self.close()
-            raise
+                    self._open(anchored, opened)
+            self._opened = opened.pop_all()
 
     def __enter__(self) -> Self:
         return self
@@ -65,10 +64,7 @@ class VerifiedModel:
 
     def close(self) -> None:
         """Let go of the files; what was handed out stays valid."""
-        self._source.close()
-        for fd in self._opened:
-            os.close(fd)
-        self._opened.clear()
+        self._opened.close()
 
     def keys(self) -> list[str]:
         """Names of the component's tensors, sorted."""
@@ -125,10 +121,10 @@ class VerifiedModel:
         finally:
             os.close(fd)
 
-    def _open(self, anchored: Anchored) -> None:
+    def _open(self, anchored: Anchored, opened: ExitStack) -> None:
         """Opens a file with tensors; its header is parsed from the copy that was hashed."""
         fd = self._source.open(anchored.file.path)
-        self._opened.append(fd)
+        opened.callback(os.close, fd)
         layout = _read_layout(_read_skeleton(fd, anchored), anchored)
         for key, value in layout.metadata:
             self._notes.setdefault(key, value)
