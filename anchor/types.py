@@ -7,7 +7,7 @@ A record says what it holds with ordinary annotations; a mark inside `Annotated`
     votes: Annotated[tuple[Vote, ...], Limit("MAX_VOTES")] # List[Vote, MAX_VOTES]
     bits: Annotated[Bits, Limit(2048)]                     # Bitlist[2048]
 
-A size is a number, a constant's name, or a product of such ("A * B"): names are looked up in a preset.
+A size is a number, or a sum of products of numbers and names ("A * B + 2"): names are looked up in a preset.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 Size = int | str
-"""A number, or an expression over a preset's constants: "NAME" or "NAME * NAME"."""
+"""A number, or an expression over a preset's constants: "NAME", "NAME * NAME + 2"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +78,14 @@ BLSPubkey = Annotated[bytes, Length(48)]
 """A compressed point of G1."""
 BLSSignature = Annotated[bytes, Length(96)]
 """A compressed point of G2."""
+Hash32 = Annotated[bytes, Length(32)]
+"""A hash that is not of our making: an execution or proof-of-work block's."""
+ExecutionAddress = Annotated[bytes, Length(20)]
+WithdrawalIndex = Annotated[int, Width(8)]
+BuilderIndex = Annotated[int, Width(8)]
+"""A position in the builder registry (gloas)."""
+ParticipationFlags = Annotated[int, Width(1)]
+"""Bits of the duties that a validator fulfilled in an epoch (altair)."""
+KZGCommitment = Annotated[bytes, Length(48)]
+KZGProof = Annotated[bytes, Length(48)]
+VersionedHash = Annotated[bytes, Length(32)]

@@ -97,10 +97,15 @@ class Scope:
         """The number that a size stands for."""
         if isinstance(size, int):
             return size
-        try:
-            return prod([self.constants[name.strip()] for name in size.split("*")])
-        except KeyError as error:
-            raise Misuse(f"The preset has no constant {error.args[0]}, which a size needs.") from None
+        terms = [term.split("*") for term in size.split("+")]
+        return sum([prod([self._number(name.strip()) for name in term]) for term in terms])
+
+    def _number(self, name: str) -> int:
+        if name.isdecimal():
+            return int(name)
+        if name not in self.constants:
+            raise Misuse(f"The preset has no constant {name}, which a size needs.")
+        return self.constants[name]
 
 
 def _split_annotation(note: Any) -> tuple[Any, Any]:
