@@ -9,11 +9,19 @@ from typing import Any
 
 from anchor.consensus.bls import Bls
 from anchor.consensus.bls_backends import ORDER
-from anchor.consensus.containers.entries import KINDS, Entry, SignedEntry
+from anchor.consensus.containers.entries import (
+    KINDS,
+    ClaimOrganisation,
+    Entry,
+    Publish,
+    RegisterPublisher,
+    RotateKeys,
+    SignedEntry,
+)
 from anchor.consensus.containers.ledger import Genesis
 from anchor.consensus.containers.phase0 import SignedBeaconBlock
 from anchor.consensus.duties import Keyring, compute_attestations, compute_block, compute_deposit
-from anchor.consensus.entries import sign_entry
+from anchor.consensus.entries import ROOT_KEY_KINDS, sign_entry
 from anchor.consensus.forks.ledger import Ledger
 from anchor.consensus.forks.ledger.genesis import compute_config
 from anchor.consensus.presets import LEDGER
@@ -34,7 +42,7 @@ def make_key(name: str, scheme: int = SCHEME_ED25519) -> SigningKey:
 
 ADMINISTRATOR = make_key("administrator")
 ROOT = make_key("root of alice")
-SIGNING = (make_key("alice"),)
+ALICE = (make_key("alice"),)
 BOB_ROOT = make_key("root of bob")
 BOB = (make_key("bob"), make_key("bob, for decades", SCHEME_ML_DSA_65))
 
@@ -73,22 +81,28 @@ def make_keyring(validators: int = VALIDATORS) -> Keyring:
     return Keyring(BLS, {BLS.sk_to_pk(secret): secret for secret in secrets})
 
 
+@cache
+def _initialize(genesis: Genesis) -> tuple[Ledger, Any]:
+    ledger = Ledger(LEDGER, compute_config(genesis), BLS)
+    return ledger, ledger.initialize_ledger_state(genesis)
+
+
 class Chain:
     """A ledger that grows: the state after its newest block, and its blocks."""
 
     def __init__(self, genesis: Genesis | None = None) -> None:
         genesis = genesis or make_genesis()
         self.keys = make_keyring()
-        self.ledger = Ledger(LEDGER, compute_config(genesis), BLS)
-        self.state = self.ledger.initialize_ledger_state(genesis)
+        self.ledger, first = _initialize(genesis)
+        self.state = first.copy()
         self.blocks: list[SignedBeaconBlock] = []
-        self.sequences: dict[tuple[bytes, str], int] = {}
+        self.sequences: dict[tuple[bytes, bool], int] = {}
 
     def make_entry(
         self, keys: Sequence[SigningKey], author: SigningKey, body: Container, **changes: Any
     ) -> SignedEntry:
         """`body` as the author's next entry, signed; `changes` replace the entry's fields."""
-        counter = identity(author), "root" if author in keys else "keys"
+        counter = identity(author), isinstance(body, ROOT_KEY_KINDS)
         self.sequences[counter] = self.sequences.get(counter, 0) + 1
         entry = Entry(
             schema_version=1,
@@ -114,3 +128,18 @@ class Chain:
         block, post = compute_block(self.ledger, at_slot, self.keys, time, entries, attestations)
         self.blocks.append(block)
         self.state = post
+
+    def register(self, root: SigningKey, keys: Sequence[SigningKey]) -> None:
+        """Makes a publisher with these signing keys."""
+        body = RegisterPublisher(root_key=identity(root))
+        self.add(self.make_entry([ADMINISTRATOR], ADMINISTRATOR, body))
+        self.add(self.make_entry([root], root, RotateKeys(keys=tuple([key.public for key in keys]))))
+
+    def add_alice(self) -> None:
+        """Registers Alice, who claims acme and publishes acme/net 1.0."""
+        self.register(ROOT, ALICE)
+        self.add(self.make_entry(ALICE, ROOT, ClaimOrganisation(name=b"acme")))
+        self.add(self.make_entry(ALICE, ROOT, PUBLICATION))
+
+
+PUBLICATION = Publish(model=b"acme/net", version=b"1.0", manifest_root=b"\x11" * 32)
