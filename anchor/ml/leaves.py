@@ -1,6 +1,6 @@
 """Chunk digests of open files: read by position in bounded windows, hashed on all cores (rules 7 and 24).
 
-A map of the file would save the copy into the window, an eighth of the time. But a map of a file that is
+A map of the file would save the copy into the window, a quarter of the time. But a map of a file that is
 truncated meanwhile kills the process; a read of it is an error that can be told.
 """
 
