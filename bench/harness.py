@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 
 class Sample(NamedTuple):
@@ -72,7 +72,10 @@ def _row(name: str, baseline: str, samples: Sequence[dict[str, Sample]]) -> Row:
 
 
 class Peer:
-    """A program of others that does a job for each line it reads, and answers with the seconds it took."""
+    """A program of others that does a job for each line it reads, and answers with the seconds it took.
+
+    Use as a context manager.
+    """
 
     def __init__(self, command: Sequence[str]) -> None:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
@@ -88,11 +91,12 @@ class Peer:
             raise RuntimeError(f"the peer ended: exit {self._process.wait()}")
         return Sample(**json.loads(answer))
 
-    def close(self) -> None:
-        """Ends the program."""
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        self._process.wait()
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._process.kill()
+        self._process.communicate()
 
 
 def show(comparisons: Sequence[Comparison], *, as_json: bool) -> None:

@@ -1,8 +1,4 @@
-"""Speed of hashing and shuffling: `python -m bench.hashing`.
-
-Peers are measured where they are there: npm's `@chainsafe/hashtree` and `@chainsafe/swap-or-not-shuffle`
-under FOLDER/node_modules, and `model-signing` in another environment.
-"""
+"""Speed of hashing and shuffling, beside hashlib, `model-signing`, and npm's packages of the field."""
 
 from __future__ import annotations
 
@@ -12,56 +8,42 @@ import os
 import random
 import resource
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from anchor.consensus import shuffling
 from anchor.merkle import _hashlib, hashing
 from anchor.ml.leaves import CHUNK_SIZE, hash_ranges, hash_skeleton
-from bench.harness import Comparison, Peer, Run, compare, show
+from bench.harness import Comparison, Peer, Run, compare
 
 HERE = Path(__file__).parent
 SHARDS = 5
 HEADER = 1 << 15
 
 
-def main() -> None:
-    """Parses the command line and prints the comparisons."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--gigabytes", type=float, default=2.0, help="size of the checkpoint that is hashed")
-    parser.add_argument("--node", type=Path, default=HERE.parent, help="folder that holds node_modules")
-    parser.add_argument("--model-signing", metavar="PYTHON", help="interpreter that has model-signing")
-    options = parser.parse_args()
-    print(f"kernel: {hashing.BACKEND}, cores: {os.cpu_count()}", file=sys.stderr)
+def measure(options: argparse.Namespace) -> list[Comparison]:
+    """All comparisons of hashing and shuffling."""
     with _checkpoint(int(options.gigabytes * 1e9)) as folder, _peers(options) as (node, signing):
-        comparisons = [
+        return [
             _compare_files(folder, signing, options.rounds),
             _compare_leaves(options.rounds),
             _compare_pairs(node, options.rounds),
             _compare_roots(options.rounds),
             _compare_shuffles(node, options.rounds),
         ]
-    show(comparisons, as_json=options.json)
 
 
 @contextmanager
 def _peers(options: argparse.Namespace) -> Iterator[tuple[Peer | None, Peer | None]]:
-    node = signing = None
-    if shutil.which("node") and (options.node / "node_modules/@chainsafe").is_dir():
-        node = Peer(["node", str(HERE / "peer.mjs"), str(options.node.resolve())])
-    if options.model_signing:
-        signing = Peer([options.model_signing, str(HERE / "peer_model_signing.py")])
-    try:
+    with ExitStack() as stack:
+        node = signing = None
+        if shutil.which("node") and (options.node / "node_modules/@chainsafe").is_dir():
+            node = stack.enter_context(Peer(["node", str(HERE / "peer.mjs"), str(options.node.resolve())]))
+        if options.model_signing:
+            signing = stack.enter_context(Peer([options.model_signing, str(HERE / "peer_model_signing.py")]))
         yield node, signing
-    finally:
-        for peer in (node, signing):
-            if peer is not None:
-                peer.close()
 
 
 @contextmanager
@@ -179,7 +161,3 @@ def _compare_shuffles(node: Peer | None, rounds: int) -> Comparison:
             name="shuffle", count=count, rounds=90
         )
     return compare("Swap-or-not of a million indices, 90 rounds", candidates, rounds=rounds)
-
-
-if __name__ == "__main__":
-    main()

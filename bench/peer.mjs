@@ -1,4 +1,4 @@
-// Hashing packages of npm, for bench/hashing.py: a job a line on standard input, seconds back.
+// Hashing packages of npm, for bench/hashing.py: a job on each line of input, its seconds back.
 // node peer.mjs FOLDER, where FOLDER holds node_modules.
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
