@@ -1,5 +1,5 @@
 /* Eight lanes of plain vector arithmetic for x86 machines with AVX2 and without SHA instructions:
- * five times the portable speed on pairs. (Four lanes of SSE2 gain nothing, sixteen half as much.)
+ * five times the portable speed on pairs. (Sixteen lanes: twice. SSE2: nothing.)
  */
 #include "sha256.h"
 
