@@ -1,4 +1,4 @@
-"""The rules that a manifest must hold to, whoever signed it (specs/02 §3)."""
+"""The rules that a manifest must hold to, whoever signed it (specs/02 §2.3)."""
 
 from __future__ import annotations
 
