@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from anchor.errors import MissingFile, Unsafe
 from anchor.ml.anchored import Anchored, describe
-from anchor.ml.check import check_file
-from anchor.ml.leaves import Progress, hash_ranges
+from anchor.ml.leaves import Progress, hash_ranges, hash_skeleton
 from anchor.ml.manifest import Tensor
 from anchor.ml.report import Answer, FileReport, Finding, TensorReport
 from anchor.ml.source import Source
@@ -40,7 +39,11 @@ def find_elsewhere(
     """Looks into the `extra` files for what `files` and `tensors` say is not where it should be."""
     missing = {report.path for report in files if report.raw is Answer.MISSING}
     unfound = {report.name: report.component for report in tensors if report.answer is not Answer.OK}
-    lost = [anchored for anchored in wanted if anchored.file.path in missing]
+    lost = {
+        (anchored.file.size, anchored.file.skeleton): anchored.file.path
+        for anchored in wanted
+        if anchored.file.path in missing and not anchored.placed
+    }
     sought = {
         name: tensor
         for anchored in wanted
@@ -70,14 +73,15 @@ def find_elsewhere(
     return Elsewhere(frozenset(keys), has_other, tuple(findings))
 
 
-def _find_renamed(fd: int, path: str, lost: Sequence[Anchored], progress: Progress) -> list[Finding]:
+def _find_renamed(
+    fd: int, path: str, lost: Mapping[tuple[int, bytes], str], progress: Progress
+) -> list[Finding]:
+    """Whether a file is one of the `lost` ones, (size, digests) → path, under another name."""
     size = os.fstat(fd).st_size
-    for anchored in lost:
-        if anchored.file.size == size:
-            checked = check_file(fd, anchored, progress=progress)
-            if checked.report.raw is Answer.OK:
-                return [Finding(None, path, f"It has the bytes of {anchored.file.path!r}: it was renamed.")]
-    return []
+    if all(size != other for other, _ in lost):
+        return []
+    was = lost.get((size, hash_skeleton(fd, size, [], progress)))
+    return [Finding(None, path, f"It has the bytes of {was!r}: it was renamed.")] if was else []
 
 
 def _find_tensors(
