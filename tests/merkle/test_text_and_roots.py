@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anchor.errors import MalformedSSZ, Misuse
@@ -16,6 +16,7 @@ from anchor.merkle.text import Text
 DIGESTS = st.lists(st.binary(min_size=32, max_size=32), max_size=9)
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=16))
 def test_text_is_a_byte_list(text: str) -> None:
     data = text.encode()
@@ -40,6 +41,7 @@ def test_text_that_cannot_be_encoded(text: str) -> None:
         Text(4).hash_tree_root(text)
 
 
+@settings(deadline=None)
 @given(DIGESTS)
 def test_roots_are_a_list_of_vectors(digests: list[bytes]) -> None:
     plain, packed = List(ByteVector(32), 1 << 20), Roots(1 << 20)

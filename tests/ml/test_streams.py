@@ -6,7 +6,7 @@ import os
 from hashlib import sha256
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anchor.ml.leaves import CHUNK_SIZE, complement
@@ -25,6 +25,7 @@ def ranges_of(gaps: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return found
 
 
+@settings(deadline=None)
 @given(GAPS)
 def test_the_chunks_of_a_stream_are_its_bytes_in_order(gaps: list[tuple[int, int]]) -> None:
     ranges = ranges_of(gaps)
@@ -41,6 +42,7 @@ def test_the_chunks_of_a_stream_are_its_bytes_in_order(gaps: list[tuple[int, int
     assert joined == ranges
 
 
+@settings(deadline=None)
 @given(GAPS, st.integers(0, 12 * CHUNK_SIZE))
 def test_a_window_splits_present_from_absent(gaps: list[tuple[int, int]], window: int) -> None:
     """Every chunk is right, and absent exactly when some of it lies beyond the window."""
