@@ -108,3 +108,50 @@ NEXT_SYNC_COMMITTEE_GINDEX_GLOAS: Final = 2946
 EXECUTION_BLOCK_HASH_GINDEX: Final = 412
 EXECUTION_BLOCK_HASH_GINDEX_DENEB: Final = 812
 EXECUTION_BLOCK_HASH_GINDEX_GLOAS: Final = 2856
+
+# ledger (specs/03-ledger §1)
+DOMAIN_ENTRY: Final = bytes.fromhex("a0000000")
+DOMAIN_ADMISSION: Final = bytes.fromhex("a1000000")
+ENTRY_SCHEMA_VERSION: Final = 1
+FAR_FUTURE_POSITION: Final = UINT64_MAX
+"""The entry position of what has not happened."""
+
+WALL_CLOCK: Final = 0
+"""A slot lasts as long as the configuration says."""
+LOGICAL_CLOCK: Final = 1
+"""Slots pass only when blocks are made; age is judged by timestamps."""
+CLOCKS: Final = (WALL_CLOCK, LOGICAL_CLOCK)
+
+STAGE_DEVELOPMENT: Final = 0
+STAGE_STAGING: Final = 1
+STAGE_PRODUCTION: Final = 2
+STAGE_ARCHIVED: Final = 3
+
+SCHEME_ED25519: Final = 1
+SCHEME_ML_DSA_65: Final = 2
+
+MAX_ORGANISATION_BYTES: Final = 64
+MAX_MODEL_BYTES: Final = 128
+MAX_VERSION_BYTES: Final = 64
+MAX_REASON_BYTES: Final = 256
+MAX_PUBLIC_KEY_BYTES: Final = 2048
+MAX_SIGNATURE_BYTES: Final = 4096
+MAX_KEYS: Final = 4
+"""Keys in a set: signatures of an entry."""
+MAX_KEY_SETS: Final = 64
+MAX_APPROVERS: Final = 16
+MAX_ADMINISTRATORS: Final = 64
+MAX_GENESIS_VALIDATORS: Final = 2**20
+MAX_PUBLISHERS: Final = 2**20
+MAX_ORGANISATIONS: Final = 2**20
+MAX_MODELS: Final = 2**24
+MAX_VERSIONS: Final = 2**32
+MAX_ENTRY_ROOTS: Final = 2**40
+MAX_ENTRIES: Final = 32
+"""Entries in a block."""
+MAX_ENTRIES_PER_AUTHOR: Final = 8
+"""Of those, by one author."""
+MAX_ORGANISATIONS_PER_PUBLISHER: Final = 16
+MAX_MODELS_PER_PUBLISHER: Final = 1024
+MAX_SEQUENCE_STEP: Final = 2**16
+"""How far a sequence may jump ahead: nobody can use an author's numbers up."""

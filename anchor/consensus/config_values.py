@@ -123,3 +123,15 @@ ALL: Final[Values] = (
     {"PRESET_BASE": ("minimal", "mainnet"), "CONFIG_NAME": ("minimal", "mainnet")}
     | GENESIS | FORKS | MERGE | TIME | DUE | VALIDATORS | FORK_CHOICE | BLOBS | NETWORK
 )  # fmt: skip
+
+LEDGER: Final[dict[str, Any]] = {
+    "PRESET_BASE": "ledger",
+    "CONFIG_NAME": "ledger",
+    "GENESIS_FORK_VERSION": bytes.fromhex("ffffffff"),
+    "ALTAIR_FORK_VERSION": bytes.fromhex("ffffffff"),
+    "ALTAIR_FORK_EPOCH": 0,
+} | {
+    f"{fork}_FORK_EPOCH": FAR_FUTURE_EPOCH
+    for fork in ("BELLATRIX", "CAPELLA", "DENEB", "ELECTRA", "FULU", "GLOAS")
+}
+"""Over mainnet's values: a ledger has Altair's rules from the start (specs/03-ledger §1)."""

@@ -111,3 +111,15 @@ GLOAS: Final[Values] = {
 }
 
 ALL: Final[Values] = PHASE0 | ALTAIR | BELLATRIX | CAPELLA | DENEB | ELECTRA | FULU | GLOAS
+
+LEDGER: Final[dict[str, int]] = {  # over mainnet's values: small vectors, one committee a slot
+    "SLOTS_PER_EPOCH": 8,
+    "SLOTS_PER_HISTORICAL_ROOT": 64,
+    "EPOCHS_PER_HISTORICAL_VECTOR": 64,
+    "EPOCHS_PER_SLASHINGS_VECTOR": 64,
+    "EPOCHS_PER_ETH1_VOTING_PERIOD": 1,
+    "SYNC_COMMITTEE_SIZE": 32,
+    "SYNC_SUBCOMMITTEE_SIZE": 8,
+    "UPDATE_TIMEOUT": 2048,  # SLOTS_PER_EPOCH * EPOCHS_PER_SYNC_COMMITTEE_PERIOD
+}
+"""The ledger fork's own preset (specs/03-ledger §1)."""

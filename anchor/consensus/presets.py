@@ -117,16 +117,19 @@ MINIMAL: Final = Preset("minimal", _pick(preset_values.ALL, 0))
 MAINNET: Final = Preset("mainnet", _pick(preset_values.ALL, 1))
 MINIMAL_CONFIG: Final = Config("minimal", _pick(config_values.ALL, 0))
 MAINNET_CONFIG: Final = Config("mainnet", _pick(config_values.ALL, 1))
+LEDGER: Final = MAINNET.replace("ledger", **preset_values.LEDGER)
+LEDGER_CONFIG: Final = MAINNET_CONFIG.replace("ledger", **config_values.LEDGER)
+"""What ledger networks have in common; each draws a fork version of its own."""
 
 
 def get_preset(name: str) -> Preset:
-    """The preset "minimal" or "mainnet". Raises Misuse for another name."""
-    return _choose({"minimal": MINIMAL, "mainnet": MAINNET}, name)
+    """The preset "minimal", "mainnet" or "ledger". Raises Misuse for another name."""
+    return _choose({"minimal": MINIMAL, "mainnet": MAINNET, "ledger": LEDGER}, name)
 
 
 def get_config(name: str) -> Config:
-    """The configuration "minimal" or "mainnet". Raises Misuse for another name."""
-    return _choose({"minimal": MINIMAL_CONFIG, "mainnet": MAINNET_CONFIG}, name)
+    """The configuration "minimal", "mainnet" or "ledger". Raises Misuse for another name."""
+    return _choose({"minimal": MINIMAL_CONFIG, "mainnet": MAINNET_CONFIG, "ledger": LEDGER_CONFIG}, name)
 
 
 def _choose(known: Mapping[str, V], name: str) -> V:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from anchor.errors import MalformedSSZ, Misuse
 from anchor.merkle.gindex import GeneralizedIndex
@@ -11,12 +12,28 @@ from anchor.merkle.hashing import sha256
 from anchor.merkle.ssz import BYTE, Schema
 from anchor.merkle.tree import Leaf, Pair, Tree
 
+if TYPE_CHECKING:
+    from anchor.merkle.container import Container
+    from anchor.merkle.scope import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Marks an annotated `Selected`: a union of these records, whose selectors are 0, 1, 2, …"""
+
+    records: tuple[type[Container], ...]
+
 
 class Selected(NamedTuple):
     """A union's value: which option, and what it holds."""
 
     selector: int
     data: Any
+
+    @classmethod
+    def make_schema(cls, scope: Scope, _arguments: tuple[Any, ...], mark: OneOf) -> Union:
+        """The schema of an annotated union (used by `Scope`)."""
+        return Union({selector: scope.schema(record) for selector, record in enumerate(mark.records)})
 
 
 class Union(Schema[Selected]):
