@@ -75,7 +75,10 @@ class Bits(Sequence[bool]):
 
     def with_bit(self, index: int, flag: bool = True) -> Bits:
         """A copy in which bit `index` is `flag`."""
-        return Bits([*self[:index], flag, *self[index + 1 :]])
+        if not 0 <= index < self._length:
+            raise IndexError(index)
+        number = int.from_bytes(self._data, "little") & ~(1 << index) | flag << index
+        return Bits.from_bytes(number.to_bytes(len(self._data), "little"), self._length)
 
     def __or__(self, other: Bits) -> Bits:
         if self._length != other._length:
