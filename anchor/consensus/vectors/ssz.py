@@ -1,4 +1,4 @@
-"""Checks of encodings, roots and proofs (tests/formats: ssz_generic, ssz_static, merkle_proof, light_client)."""
+"""Checks of encodings, roots and proofs (tests/formats: ssz_generic, ssz_static, merkle_proof)."""
 
 from __future__ import annotations
 
