@@ -1,4 +1,4 @@
-"""Entries: what people sign and the ledger records (specs/03-ledger §3). No size depends on a preset."""
+"""Entries: what people sign and the ledger records (specs/03-ledger §4). No size depends on a preset."""
 
 from __future__ import annotations
 
