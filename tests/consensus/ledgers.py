@@ -99,14 +99,14 @@ class Chain:
         self.sequences: dict[tuple[bytes, bool], int] = {}
 
     def make_entry(
-        self, keys: Sequence[SigningKey], author: SigningKey, body: Container, **changes: Any
+        self, keys: Sequence[SigningKey], by: SigningKey, body: Container, **changes: Any
     ) -> SignedEntry:
-        """`body` as the author's next entry, signed; `changes` replace the entry's fields."""
-        counter = identity(author), isinstance(body, ROOT_KEY_KINDS)
+        """`body` as the next entry of the author `by`, signed; `changes` replace the entry's fields."""
+        counter = identity(by), isinstance(body, ROOT_KEY_KINDS)
         self.sequences[counter] = self.sequences.get(counter, 0) + 1
         entry = Entry(
             schema_version=1,
-            author=identity(author),
+            author=identity(by),
             sequence=self.sequences[counter],
             expiry_epoch=1000,
             body=Selected(KINDS.index(type(body)), body),
