@@ -341,17 +341,17 @@ def test_a_publisher_has_so_many_models(chain: Chain) -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "cap", "count", "body"),
+    ("module", "cap", "body"),
     [
-        (publishers, "MAX_PUBLISHERS", 1, RegisterPublisher(root_key=identity(MALLORY))),
-        (publishers, "MAX_KEY_SETS", 1, RotateKeys(keys=(MALLORY.public,))),
-        (publishers, "MAX_ORGANISATIONS", 1, ClaimOrganisation(name=b"second")),
-        (models, "MAX_VERSIONS", 1, NEXT),
-        (models, "MAX_MODELS", 1, NEXT.replace(model=b"acme/second")),
+        (publishers, "MAX_PUBLISHERS", RegisterPublisher(root_key=identity(MALLORY))),
+        (publishers, "MAX_KEY_SETS", RotateKeys(keys=(MALLORY.public,))),
+        (publishers, "MAX_ORGANISATIONS", ClaimOrganisation(name=b"second")),
+        (models, "MAX_VERSIONS", NEXT),
+        (models, "MAX_MODELS", NEXT.replace(model=b"acme/second")),
     ],
 )
 def test_every_list_has_an_end(
-    chain: Chain, monkeypatch: pytest.MonkeyPatch, module: Any, cap: str, count: int, body: Any
+    chain: Chain, monkeypatch: pytest.MonkeyPatch, module: Any, cap: str, body: Any
 ) -> None:
     keys, by = (ALICE, ROOT)
     if isinstance(body, ADMINISTRATOR_KINDS):
@@ -360,5 +360,5 @@ def test_every_list_has_an_end(
         keys = (ROOT,)
     entry = chain.make_entry(keys, by, body)
     chain.ledger.verify_entry(chain.state, entry)
-    monkeypatch.setattr(module, cap, count)
+    monkeypatch.setattr(module, cap, 1)
     _refuse(chain, entry, InvalidEntry, "no more than 1")
