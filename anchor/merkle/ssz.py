@@ -276,16 +276,19 @@ def _under(top: GeneralizedIndex, index: GeneralizedIndex) -> GeneralizedIndex:
 
 
 def require_size(data: bytes | memoryview, size: int, owner: Schema[Any]) -> None:
+    """Raises MalformedSSZ unless `data` has `size` bytes."""
     if len(data) != size:
         raise MalformedSSZ(f"{owner} has {size} bytes, not {len(data)}.")
 
 
 def require_limit(count: int, limit: int | None, owner: Schema[Any]) -> None:
+    """Raises MalformedSSZ when there are more than `limit`."""
     if limit is not None and count > limit:
         raise MalformedSSZ(f"{owner} holds at most {limit}, not {count}.")
 
 
 def require_index(key: str | int, limit: int | None, owner: Schema[Any]) -> int:
+    """`key` as a position below `limit`. Raises Misuse when it is none."""
     if not isinstance(key, int) or key < 0 or (limit is not None and key >= limit):
         raise Misuse(f"{owner} has no part {key!r}.")
     return key

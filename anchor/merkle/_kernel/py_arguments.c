@@ -1,0 +1,59 @@
+/* Buffers in, digests out, the GIL. */
+#include "py_arguments.h"
+
+/* From about 30 us of work on, other threads may run meanwhile; below it the switch costs more. */
+enum { RELEASE_GIL_FROM = 1 << 16 };
+
+PyThreadState *release_gil(Py_ssize_t bytes)
+{
+    return bytes >= RELEASE_GIL_FROM ? PyEval_SaveThread() : NULL;
+}
+
+void take_gil(PyThreadState *state)
+{
+    if (state)
+        PyEval_RestoreThread(state);
+}
+
+/* The buffer protocol costs more than a pair of nodes, so exact `bytes` go around it. */
+int open_input(Input *in, PyObject *object)
+{
+    in->must_release = 0;
+    if (PyBytes_CheckExact(object)) {
+        char *data;
+        int failed = PyBytes_AsStringAndSize(object, &data, &in->length);
+        in->data = (const uint8_t *)data;
+        return failed;
+    }
+    if (PyObject_GetBuffer(object, &in->view, PyBUF_SIMPLE) < 0)
+        return -1;
+    in->must_release = 1;
+    in->data = in->view.buf;
+    in->length = in->view.len;
+    return 0;
+}
+
+void close_input(Input *in)
+{
+    if (in->must_release)
+        PyBuffer_Release(&in->view);
+}
+
+int check_arity(const char *name, Py_ssize_t given, Py_ssize_t least, Py_ssize_t most)
+{
+    if (given >= least && given <= most)
+        return 0;
+    PyErr_Format(PyExc_TypeError, "%s() does not take %zd arguments", name, given);
+    return -1;
+}
+
+PyObject *new_digests(size_t count, uint8_t **out)
+{
+    if (count > PY_SSIZE_T_MAX / SHA256_DIGEST)
+        return PyErr_NoMemory();
+    *out = NULL;
+    PyObject *result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * SHA256_DIGEST));
+    if (result)
+        *out = (uint8_t *)PyBytes_AsString(result);
+    return result;
+}
