@@ -1,0 +1,100 @@
+"""Files that are there whole or not at all: written beside their place, synced, then moved into it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from shutil import rmtree
+
+from anchor.errors import Misuse, Unavailable
+
+PRIVATE = 0o600
+PUBLIC = 0o644
+
+
+def write_new(path: Path, data: bytes, *, mode: int = PUBLIC) -> None:
+    """Writes `data` to `path`, which must not exist yet. Durable on return.
+
+    Raises Misuse when `path` exists, Unavailable when it cannot be written.
+    """
+    with _staged(path, data, mode) as staged:
+        try:
+            os.link(staged, path)
+        except FileExistsError:
+            raise Misuse(
+                f"{path} is there already, and is never overwritten.", fix="Choose another name."
+            ) from None
+        staged.unlink()
+
+
+def write_over(path: Path, data: bytes, *, mode: int = PUBLIC) -> None:
+    """Writes `data` to `path`, in place of what was there. Durable on return."""
+    with _staged(path, data, mode) as staged:
+        staged.replace(path)
+
+
+@contextmanager
+def _staged(path: Path, data: bytes, mode: int) -> Iterator[Path]:
+    """A synced file beside `path` that holds `data`, for the body to move into place."""
+    staged = path.with_name(f".{path.name}.{os.getpid()}.new")
+    with told_plainly(path):
+        try:
+            with open(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            yield staged
+            sync_folder(path.parent)
+        finally:
+            with suppress(FileNotFoundError):
+                staged.unlink()
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A private folder beside `path` for the body to fill; it becomes `path` when the body succeeds.
+
+    Raises Misuse when `path` exists and is not an empty folder, Unavailable when it cannot be made.
+    """
+    if path.is_symlink() or (path.exists() and not (path.is_dir() and not any(path.iterdir()))):
+        raise Misuse(f"{path} is there already, and is not an empty folder.", fix="Choose another folder.")
+    staged = path.parent / f".{path.name}.{os.getpid()}.new"
+    with told_plainly(path):
+        staged.mkdir(mode=0o700, parents=True)
+        try:
+            yield staged
+            sync_folder(staged)
+            staged.rename(path)
+            sync_folder(path.parent)
+        finally:
+            rmtree(staged, ignore_errors=True)
+
+
+def read_bounded(path: Path, limit: int, what: str) -> bytes:
+    """The contents of `path`. Raises Misuse when it has more than `limit` bytes, Unavailable when missing."""
+    with told_plainly(path, "read"), path.open("rb") as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise Misuse(f"{path} is too large to be {what}: more than {limit} bytes.")
+    return data
+
+
+def sync_folder(path: Path) -> None:
+    """Makes the names in a folder durable."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def told_plainly(path: Path, verb: str = "written") -> Iterator[None]:
+    """Turns an error of the operating system into Unavailable, in a sentence that names `path`."""
+    try:
+        yield
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise Unavailable(f"{path} cannot be {verb}: {reason}.") from None
