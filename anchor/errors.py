@@ -13,6 +13,7 @@
     │   ├── InvalidTransition
     │   └── InvalidEntry
     └── Unavailable       exit 3   something that is needed cannot be had now
+        └── CorruptedLedger
 
 A message is one sentence on what happened and where; `fix` is one on what to do.
 """
@@ -91,3 +92,7 @@ class Unavailable(AnchorError):
     """A file, a peer or a record that is needed and cannot be had now."""
 
     exit_code = 3
+
+
+class CorruptedLedger(Unavailable):
+    """A ledger's store that no longer holds what was written to it."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from anchor.errors import Unavailable
-from anchor.node.files import PRIVATE, told_plainly
+from anchor.files import PRIVATE, told_plainly
 
 FILE = "lock"
 STEP = 0.05
