@@ -15,8 +15,9 @@ from hashlib import scrypt, sha256
 from hmac import digest as hmac
 from typing import Any, Final
 
-from anchor.errors import MalformedFile, Misuse
 from anchor.consensus.bls_backends import ORDER
+from anchor.errors import MalformedFile, Misuse
+
 
 Randomness = Callable[[int], bytes]
 """Gives so many bytes that nobody can guess: `os.urandom`, or a test's own."""
