@@ -11,8 +11,11 @@
     │   ├── InvalidProof
     │   ├── InvalidSignature
     │   ├── InvalidTransition
-    │   └── InvalidEntry
+    │   ├── InvalidEntry
+    │   ├── InvalidManifest
+    │   └── TamperedFile
     └── Unavailable       exit 3   something that is needed cannot be had now
+        ├── MissingFile
         └── CorruptedLedger
 
 A message is one sentence on what happened and where; `fix` is one on what to do.
@@ -57,7 +60,11 @@ class MalformedSSZ(Malformed):
 
 
 class MalformedFile(Malformed):
-    """A model file that breaks its own format."""
+    """A model file that breaks its own format; `cause` is one word for the way in which it does."""
+
+    def __init__(self, what: str, *, cause: str, fix: str = "") -> None:
+        super().__init__(what, fix=fix)
+        self.cause = cause
 
 
 class MalformedBundle(Malformed):
@@ -88,10 +95,22 @@ class InvalidEntry(Invalid):
     """A ledger entry that the ledger's rules refuse."""
 
 
+class InvalidManifest(Invalid):
+    """A manifest that breaks one of its rules."""
+
+
+class TamperedFile(Invalid):
+    """A model's bytes that are not the ones its manifest commits to."""
+
+
 class Unavailable(AnchorError):
     """A file, a peer or a record that is needed and cannot be had now."""
 
     exit_code = 3
+
+
+class MissingFile(Unavailable):
+    """A file that a manifest, an index or a link names, and that is not there."""
 
 
 class CorruptedLedger(Unavailable):
