@@ -15,7 +15,8 @@
     │   ├── InvalidManifest
     │   └── TamperedFile
     └── Unavailable       exit 3   something that is needed cannot be had now
-        └── MissingFile
+        ├── MissingFile
+        └── CorruptedLedger
 
 A message is one sentence on what happened and where; `fix` is one on what to do.
 """
@@ -110,3 +111,7 @@ class Unavailable(AnchorError):
 
 class MissingFile(Unavailable):
     """A file that a manifest, an index or a link names, and that is not there."""
+
+
+class CorruptedLedger(Unavailable):
+    """A ledger's store that no longer holds what was written to it."""
