@@ -1,7 +1,8 @@
-"""The bundle: all that a verifier needs beside the model's files and the user's trust (specs/04-bundle §2)."""
+"""The bundle: all that a verifier needs beside a model's files and its user's trust (specs/04-bundle §2)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 from anchor.consensus.containers.entries import SignedEntry
@@ -13,6 +14,7 @@ from anchor.merkle.bits import Bits
 from anchor.merkle.container import Container
 from anchor.merkle.gindex import GeneralizedIndex
 from anchor.merkle.scope import Scope
+from anchor.merkle.sequences import List
 from anchor.merkle.ssz import get_generalized_index
 from anchor.types import (
     BLSSignature,
@@ -134,13 +136,19 @@ def state_index(*path: str | int) -> GeneralizedIndex:
     return get_generalized_index(LEDGER_SCOPE.schema("BeaconState"), *path)
 
 
+def registry_root(registry: Sequence[Validator]) -> bytes:
+    """The root of a state's list of validators."""
+    schema = List(LEDGER_SCOPE.schema(Validator), LEDGER.VALIDATOR_REGISTRY_LIMIT)
+    return schema.hash_tree_root(registry)
+
+
 def encode_bundle(bundle: Bundle) -> bytes:
     """The one encoding of `bundle`."""
     return LEDGER_SCOPE.encode(bundle)
 
 
 def decode_bundle(data: bytes) -> Bundle:
-    """The bundle that `data` encodes. Raises MalformedBundle, before anything is built from too many bytes."""
+    """The bundle that `data` encodes. Raises MalformedBundle; bounds are checked before anything is built."""
     if len(data) > MAX_BUNDLE_BYTES:
         raise MalformedBundle(f"A bundle has at most {MAX_BUNDLE_BYTES} bytes, not {len(data)}.")
     version = int.from_bytes(data[:8], "little")
