@@ -37,7 +37,7 @@ def _find_hop(view: LedgerView, before: Place, epoch: int) -> Hop | None:
     state = view.get_state(before.checkpoint.root)
     if len(state.validators) > MAX_VALIDATORS:
         raise Unavailable(
-            f"The network has {len(state.validators)} validators, and votes are shown of up to {MAX_VALIDATORS}."
+            f"The network has {len(state.validators)} validators, and votes show up to {MAX_VALIDATORS}."
         )
     registry = tuple(state.validators)
     tree = LEDGER_SCOPE.schema("BeaconState").tree(state)

@@ -19,7 +19,7 @@ class LedgerView(Protocol):
         """The newest."""
 
     def get_checkpoint(self, epoch: int) -> Checkpoint:
-        """The finalised chain's checkpoint of `epoch`: the newest block at or before the epoch's first slot."""
+        """The finalised chain's checkpoint of `epoch`: the newest block up to its first slot."""
 
     def get_header(self, root: bytes) -> BeaconBlockHeader:
         """The header of the block with this root."""
@@ -28,7 +28,7 @@ class LedgerView(Protocol):
         """The state after the block with this root; not to be written to."""
 
     def get_attestations(self, epoch: int) -> Sequence[IndexedAttestation]:
-        """All votes that are known whose target is of `epoch`, those in blocks that are not final included."""
+        """All known votes with a target of `epoch`, those in blocks that are not final included."""
 
     def get_signed_entry(self, position: int) -> SignedEntry:
         """The entry at this position of the ledger's list."""
