@@ -101,7 +101,7 @@ def _count(number: int, what: str) -> str:
 
 def _list_findings(files: FilesReport) -> list[tuple[str, str, str, str]]:
     """Rows for all that is not OK: answer, what, where, how."""
-    rows = []
+    rows: list[tuple[str, str, str, str]] = []
     for tensor in files.tensors:
         if tensor.answer is not Answer.OK:
             where = _describe_damage(tensor.damage) or tensor.what
