@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from anchor.errors import CorruptedLedger, Misuse, Unavailable
 
@@ -139,7 +139,8 @@ class Store:
             raise CorruptedLedger(f"{self._path} is not a ledger's store.")
         version = self._number("PRAGMA user_version")
         if version > VERSION:
-            raise Misuse(f"{self._path} was written by a newer anchor.", fix="Use that version, or a newer one.")
+            fix = "Use that version, or a newer one."
+            raise Misuse(f"{self._path} was written by a newer anchor.", fix=fix)
         if version < VERSION and writable:
             with self._transaction():
                 for statement in "".join(MIGRATIONS[version:]).split(";"):
@@ -200,25 +201,28 @@ class Store:
 
     def get_head(self) -> Block:
         """The newest block. Raises CorruptedLedger when there is none."""
-        found = next(self._blocks("ORDER BY slot DESC LIMIT 1"), None)
+        found = self._find_block("SELECT slot, root, ssz FROM blocks ORDER BY slot DESC LIMIT 1")
         if found is None:
             raise CorruptedLedger(f"{self._path} holds no block.", fix=RESTORE)
         return found
 
     def find_block(self, root: bytes) -> Block | None:
         """The block with this root."""
-        return next(self._blocks("WHERE root = ?", root), None)
+        return self._find_block("SELECT slot, root, ssz FROM blocks WHERE root = ?", root)
 
     def find_block_before(self, slot: int) -> Block | None:
         """The newest block at or before `slot`."""
-        return next(self._blocks("WHERE slot <= ? ORDER BY slot DESC LIMIT 1", slot), None)
+        sql = "SELECT slot, root, ssz FROM blocks WHERE slot <= ? ORDER BY slot DESC LIMIT 1"
+        return self._find_block(sql, slot)
 
     def get_blocks(self, start: int, stop: int) -> Iterator[Block]:
         """Blocks of slots start … stop - 1, ascending."""
-        return self._blocks("WHERE slot >= ? AND slot < ? ORDER BY slot", start, stop)
+        sql = "SELECT slot, root, ssz FROM blocks WHERE slot >= ? AND slot < ? ORDER BY slot"
+        return (Block(*row) for row in self._rows(sql, start, stop))
 
-    def _blocks(self, where: str, *values: bytes | int) -> Iterator[Block]:
-        return (Block(*row) for row in self._rows(f"SELECT slot, root, ssz FROM blocks {where}", *values))
+    def _find_block(self, sql: str, *values: bytes | int) -> Block | None:
+        row = next(self._rows(sql, *values), None)
+        return None if row is None else Block(*row)
 
     def find_snapshot_before(self, slot: int) -> Snapshot | None:
         """The newest snapshot of a state at or before `slot`."""
@@ -252,7 +256,7 @@ class Store:
         """Roots of all manifests, in their own order."""
         return [root for (root,) in self._rows("SELECT root FROM manifests ORDER BY root")]
 
-    def _rows(self, sql: str, *values: bytes | int) -> Iterator[tuple]:
+    def _rows(self, sql: str, *values: bytes | int) -> Iterator[tuple[Any, ...]]:
         with _told_plainly(self._path):
             yield from self._connection.execute(sql, values)
 
