@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from anchor.consensus.containers import altair, collect_records
+from anchor.consensus.containers import altair, collect_records, phase0
 from anchor.consensus.containers.entries import KeySet, Policy, SignedEntry
 from anchor.merkle.columns import Column
 from anchor.merkle.container import Container
@@ -13,6 +13,7 @@ from anchor.params import (
     MAX_APPROVERS,
     MAX_ENTRIES,
     MAX_ENTRY_ROOTS,
+    MAX_GENESIS_VALIDATORS,
     MAX_KEY_SETS,
     MAX_MODEL_BYTES,
     MAX_MODELS,
@@ -28,6 +29,24 @@ EntryPosition = uint64
 """A position in the ledger's list of entries: the order in which entries took effect."""
 PublisherIndex = uint64
 """A position in the ledger's list of publishers."""
+
+
+class Genesis(Container):
+    """What a network starts from, in one file: its configuration and its first state follow from it."""
+
+    fork_version: Version
+    """Random: no other network's signatures hold here."""
+    genesis_time: uint64
+    """Unix time, seconds."""
+    nonce: Bytes32
+    """Random: the same people may start a network anew."""
+    clock: uint8
+    """WALL_CLOCK or LOGICAL_CLOCK."""
+    seconds_per_slot: uint64
+    administrators: Annotated[tuple[Bytes32, ...], Limit(MAX_ADMINISTRATORS)]
+    """Ed25519 public keys."""
+    deposits: Annotated[tuple[phase0.DepositData, ...], Limit(MAX_GENESIS_VALIDATORS)]
+    """The first validators, each with its proof of possession."""
 
 
 class NetworkId(Container):
