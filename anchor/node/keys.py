@@ -16,7 +16,9 @@ from hmac import digest as hmac
 from typing import TYPE_CHECKING, Final
 
 from anchor.consensus.bls_backends import ORDER
+from anchor.consensus.schemes import SigningKey
 from anchor.errors import MalformedFile, Misuse
+from anchor.params import SCHEME_ED25519
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
@@ -30,7 +32,7 @@ MAX_FILE_BYTES: Final = 4096
 SECRET_BYTES: Final = 32
 SCRYPT_N: Final = 1 << 16
 """With r = 8: 64 MiB and some 0.15 s a try."""
-MAX_SCRYPT_N: Final = 1 << 20
+MAX_SCRYPT_N: Final = 1 << 18
 SCRYPT_R: Final = 8
 MIN_PASSPHRASE: Final = 8
 
@@ -85,7 +87,7 @@ def _cipher(file: KeyFile, passphrase: str) -> ChaCha20Poly1305:
     from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
     spelled = unicodedata.normalize("NFC", passphrase).encode()
-    memory = 129 * SCRYPT_R * file.n
+    memory = 128 * SCRYPT_R * file.n + (1 << 20)
     return ChaCha20Poly1305(
         scrypt(spelled, salt=file.salt, n=file.n, r=SCRYPT_R, p=1, maxmem=memory, dklen=SECRET_BYTES)
     )
@@ -149,7 +151,10 @@ def _text(data: bytes) -> str:
 
 
 def derive_validator_key(seed: bytes, index: int) -> int:
-    """The BLS secret key of validator `index`: KeyGen of draft-irtf-cfrg-bls-signature §2.3, key_info the index."""
+    """The BLS secret key of validator `index`.
+
+    KeyGen of draft-irtf-cfrg-bls-signature §2.3, with the index as key_info.
+    """
     info = b"anchor validator" + index.to_bytes(8, "big") + (48).to_bytes(2, "big")
     salt = b"BLS-SIG-KEYGEN-SALT-"
     while True:

@@ -30,7 +30,10 @@ def _cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keys, "SCRYPT_N", 1 << 4)
 
 
-def _file(passphrase: str = "correct horse") -> KeyFile:
+PHRASE = "correct horse"
+
+
+def _file(passphrase: str = PHRASE) -> KeyFile:
     return encrypt_secret(
         SECRET, passphrase, os.urandom, kind="signing", identity="ed25519:00", schemes=(1, 2)
     )
@@ -39,7 +42,7 @@ def _file(passphrase: str = "correct horse") -> KeyFile:
 def test_what_was_encrypted_opens_with_its_passphrase() -> None:
     data = encode_key_file(_file())
     file = decode_key_file(data, "k")
-    assert decrypt_secret(file, "correct horse", "k") == SECRET
+    assert decrypt_secret(file, PHRASE, "k") == SECRET
     assert SECRET not in data
     assert (file.kind, file.identity, file.schemes) == ("signing", "ed25519:00", (1, 2))
 
@@ -75,7 +78,7 @@ def test_what_is_said_in_the_clear_cannot_be_changed(field: str) -> None:
     document[field] = [1] if field == "schemes" else "root"
     changed = decode_key_file(json.dumps(document, indent=2).encode() + b"\n", "k")
     with pytest.raises(Misuse, match="does not open"):
-        decrypt_secret(changed, "correct horse", "k")
+        decrypt_secret(changed, PHRASE, "k")
 
 
 @pytest.mark.parametrize(

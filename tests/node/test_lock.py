@@ -53,9 +53,12 @@ def test_a_killed_holder_lets_go(tmp_path: Path) -> None:
 
 
 def test_one_after_the_other(tmp_path: Path) -> None:
-    with hold_folder(tmp_path, patience=0, on_wait=pytest.fail):
-        with pytest.raises(Unavailable), hold_folder(tmp_path, patience=0, on_wait=pytest.fail):
-            pass
+    with (
+        hold_folder(tmp_path, patience=0, on_wait=pytest.fail),
+        pytest.raises(Unavailable),
+        hold_folder(tmp_path, patience=0, on_wait=pytest.fail),
+    ):
+        pytest.fail("held twice")
     with hold_folder(tmp_path, patience=0, on_wait=pytest.fail):
         pass
 
