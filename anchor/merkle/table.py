@@ -28,7 +28,7 @@ BLOCK = 2048
 class Table(Generic[R]):
     """A list of records of fixed-size fields. `table.column("field")` reads, `write` changes."""
 
-    __slots__ = ("_columns", "_count", "_dirty", "_record", "_roots", "_schema", "_shared")
+    __slots__ = ("_columns", "_count", "_dirty", "_record", "_roots", "_schema", "_shared", "_versions")
 
     def __init__(self, record: type[R], columns: Mapping[str, NDArray[Any]], count: int) -> None:
         self._record, self._columns, self._count = record, dict(columns), count
@@ -36,6 +36,7 @@ class Table(Generic[R]):
         self._roots: NDArray[Any] | None = None  # (count, 32): the records' roots, but for the dirty rows
         self._dirty: NDArray[Any] | None = None  # (count,) flags
         self._schema: object = None
+        self._versions = {name: object() for name in self._columns}
 
     def column(self, name: str) -> NDArray[Any]:
         """The values of one field, (n,) or (n, width); not to be written to."""
@@ -43,10 +44,15 @@ class Table(Generic[R]):
         view.flags.writeable = False
         return view
 
+    def version(self, name: str) -> object:
+        """What stays the same, here and in copies, until the field's values or the count change."""
+        return self._versions[name]
+
     def copy(self) -> Self:
         """An independent copy, which costs nothing until one of the two is written to."""
         self._shared = set(self._columns)
         twin = type(self)(self._record, self._columns, self._count)
+        twin._versions = self._versions.copy()
         twin._roots, twin._schema = self._roots, self._schema
         twin._dirty = None if self._dirty is None else self._dirty.copy()
         return twin
@@ -59,6 +65,7 @@ class Table(Generic[R]):
         if isinstance(values, bytes):
             values = np.frombuffer(values, np.uint8)
         self._columns[name][: self._count][rows] = values
+        self._versions[name] = object()
         self._mark(rows)
 
     def append(self, record: R) -> None:

@@ -1,0 +1,84 @@
+"""Which fork rules when: a chain's states and blocks across its upgrades."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Final
+
+from anchor.consensus.bls import Signatures
+from anchor.consensus.containers.phase0 import SignedBeaconBlock
+from anchor.consensus.forks.altair import Altair
+from anchor.consensus.forks.arithmetic import require
+from anchor.consensus.forks.phase0 import Phase0
+from anchor.consensus.forks.phase0.base import State
+from anchor.consensus.presets import Config, Preset
+from anchor.errors import Misuse
+from anchor.params import FAR_FUTURE_EPOCH, GENESIS_EPOCH
+from anchor.types import Epoch, Slot
+
+FORKS: Final[tuple[type[Phase0], ...]] = (Phase0, Altair)
+"""Every fork, in the order in which they follow each other."""
+
+
+class ForkSchedule:
+    """The forks that a network's configuration schedules. States pass from one to the next."""
+
+    def __init__(self, preset: Preset, config: Config, signatures: Signatures) -> None:
+        epochs = [get_fork_epoch(config, kind.name) for kind in FORKS]
+        scheduled = [
+            (kind, epoch) for kind, epoch in zip(FORKS, epochs, strict=True) if epoch < FAR_FUTURE_EPOCH
+        ]
+        self.forks = [kind(preset, config, signatures) for kind, _ in scheduled]
+        self.start_slots = [epoch * preset.SLOTS_PER_EPOCH for _, epoch in scheduled]
+
+    def get_fork_at_slot(self, slot: Slot) -> Phase0:
+        """The fork whose rules hold in `slot`."""
+        return self.forks[bisect_right(self.start_slots, slot) - 1]
+
+    def get_fork_of(self, state: State) -> Phase0:
+        """The fork that a state belongs to. Raises Misuse when no fork here has its version."""
+        for fork in self.forks:
+            if get_fork_version(fork.config, fork.name) == state.fork.current_version:
+                return fork
+        raise Misuse(f"This network has no fork of version {state.fork.current_version.hex()}.")
+
+    def process_slots(self, state: State, slot: Slot) -> State:
+        """`state` after slots have passed up to `slot`, with the upgrades on the way.
+
+        The given state is used up: what is returned may be it, or a new one.
+        """
+        require(state.slot < slot, lambda: f"The state of slot {state.slot} cannot advance to {slot}.")
+        fork = self.get_fork_of(state)
+        following = self.forks.index(fork) + 1
+        for later, start in zip(self.forks[following:], self.start_slots[following:], strict=True):
+            if start > slot:
+                break
+            if state.slot < start:
+                fork.process_slots(state, start)
+            state, fork = later.upgrade(state), later
+        if state.slot < slot:
+            fork.process_slots(state, slot)
+        return state
+
+    def state_transition(
+        self, pre_state: State, signed_block: SignedBeaconBlock, validate_result: bool = True
+    ) -> State:
+        """The state after a block, as `Phase0.state_transition`, across forks."""
+        fork = self.get_fork_at_slot(signed_block.message.slot)
+        fork.verify_block_distance(pre_state, signed_block.message)
+        state = self.process_slots(pre_state.copy(), signed_block.message.slot)
+        fork.apply_block(state, signed_block, validate_result)
+        return state
+
+
+def get_fork_epoch(config: Config, name: str) -> Epoch:
+    """When a fork starts; FAR_FUTURE_EPOCH when it isn't scheduled."""
+    if name == Phase0.name:
+        return GENESIS_EPOCH
+    return config[f"{name.upper()}_FORK_EPOCH"]  # type: ignore[no-any-return]
+
+
+def get_fork_version(config: Config, name: str) -> bytes:
+    """The version that signatures of a fork are bound to."""
+    key = "GENESIS_FORK_VERSION" if name == Phase0.name else f"{name.upper()}_FORK_VERSION"
+    return config[key]  # type: ignore[no-any-return]
