@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from anchor.errors import MalformedSSZ
@@ -13,12 +12,13 @@ from anchor.merkle.tree import Leaf, Tree, chunk_depth
 DIGEST = ByteVector(32)
 
 
-@dataclass(frozen=True)
 class Roots(Schema[bytes]):
-    """`List[Bytes32, limit]` whose value is its digests, joined: digest i is `value[32 * i : 32 * i + 32]`."""
+    """`List[Bytes32, limit]` whose value is its digests, joined: digest i is at 32 · i."""
 
-    limit: int
     fixed_size = None
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
 
     def default(self) -> bytes:
         return b""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from anchor.errors import MalformedSSZ
@@ -11,33 +10,35 @@ from anchor.merkle.ssz import ByteList, Schema
 from anchor.merkle.tree import Tree
 
 
-@dataclass(frozen=True)
 class Text(Schema[str]):
     """At most `limit` bytes of UTF-8: `ByteList[limit]` in every other respect."""
 
-    limit: int
     fixed_size = None
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._list = ByteList(limit)
 
     def default(self) -> str:
         return ""
 
     def encode(self, value: str) -> bytes:
-        return ByteList(self.limit).encode(self._bytes(value))
+        return self._list.encode(self._bytes(value))
 
     def decode(self, data: bytes | memoryview) -> str:
         try:
-            return ByteList(self.limit).decode(data).decode()
+            return self._list.decode(data).decode()
         except UnicodeDecodeError as error:
             raise MalformedSSZ(f"{self} is not UTF-8 at byte {error.start}.") from None
 
     def hash_tree_root(self, value: str) -> bytes:
-        return ByteList(self.limit).hash_tree_root(self._bytes(value))
+        return self._list.hash_tree_root(self._bytes(value))
 
     def tree(self, value: str) -> Tree:
-        return ByteList(self.limit).tree(self._bytes(value))
+        return self._list.tree(self._bytes(value))
 
     def child(self, key: str | int) -> tuple[Schema[Any], GeneralizedIndex]:
-        return ByteList(self.limit).child(key)
+        return self._list.child(key)
 
     def _bytes(self, value: str) -> bytes:
         try:

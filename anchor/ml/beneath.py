@@ -184,10 +184,10 @@ def _explain(error: OSError, path: str, follow: bool) -> AnchorError:
     if isinstance(error, _Special):
         return Unsafe(f"{path!r} is a {error.args[0]}, not a regular file.", fix="Take it out of the model.")
     if error.errno == errno.EXDEV:
-        return Unsafe(f"{path!r} leads out of the model's folder.", fix="Replace the link by the file itself.")
+        return Unsafe(f"{path!r} leads out of the model's folder.", fix="Replace it by the file itself.")
     if error.errno == errno.ELOOP:
         what = "goes in circles" if follow else "is a link outside a model cache"
-        return Unsafe(f"{path!r} {what}.", fix="Replace the link by the file itself.")
+        return Unsafe(f"{path!r} {what}.", fix="Replace it by the file itself.")
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
         return MissingFile(f"{path!r} is not there.", fix="Fetch it again.")
     return Unavailable(f"{path!r} cannot be opened: {error.strerror}.")

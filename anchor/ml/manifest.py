@@ -102,6 +102,11 @@ def chunk_count(length: int) -> int:
     return -(-length // CHUNK_SIZE)
 
 
+def held_tensors(file: File) -> list[int]:
+    """Positions in the weights of all tensors that a file holds."""
+    return [*(extent.tensor for extent in file.extents), *file.unplaced]
+
+
 def encode_manifest(manifest: Manifest) -> bytes:
     """The one encoding of `manifest`."""
     return schema_of(Manifest).encode(manifest)

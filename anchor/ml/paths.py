@@ -61,7 +61,7 @@ def _name_defect(name: str) -> str:
         return "it has a control character"
     if name[-1] in ". ":
         return "a component ends in a dot or a space"
-    if name.split(".")[0].rstrip(" ").casefold() in _DEVICE_NAMES:
+    if name.partition(".")[0].rstrip(" ").casefold() in _DEVICE_NAMES:
         return f"{name!r} is a device on Windows"
     return ""
 
@@ -79,17 +79,23 @@ def clash(paths: Iterable[str]) -> tuple[str, str] | None:
             return files[key], path
         files[key] = path
     for key, path in files.items():
-        while "/" in key:
-            key = key.rpartition("/")[0]
-            if key in files:
-                return files[key], path
+        folder = key.rpartition("/")[0]
+        while folder:
+            if folder in files:
+                return files[folder], path
+            folder = folder.rpartition("/")[0]
     return None
 
 
 def is_ignored(path: str, rules: Iterable[str] = IGNORED) -> bool:
     """Whether `rules` (of `IGNORED`) pass over `path`. Code, configuration and weights never are."""
-    name = path.rpartition("/")[2]
-    if name.lower().endswith(_NEVER_IGNORED):
+    if is_protected(path):
         return False
+    name = path.rpartition("/")[2]
     top = path.partition("/")[0] + "/"
     return any(rule in (top, path) or rule == ".DS_Store" == name for rule in rules)
+
+
+def is_protected(path: str) -> bool:
+    """Whether `path` is code, configuration, a template or weights by its name: never passed over."""
+    return path.lower().endswith(_NEVER_IGNORED)

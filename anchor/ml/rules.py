@@ -10,7 +10,7 @@ from anchor.errors import InvalidManifest, Unsafe
 from anchor.ml.components import assign_components, find_twice
 from anchor.ml.dtypes import BITS, byte_length
 from anchor.ml.lineage import OPERATIONS, Lineage
-from anchor.ml.manifest import MANIFEST_VERSION, Extent, File, Manifest, Tensor, chunk_count
+from anchor.ml.manifest import MANIFEST_VERSION, Extent, File, Manifest, Tensor, chunk_count, held_tensors
 from anchor.ml.paths import IGNORED, clash, is_ignored, path_defect
 
 
@@ -130,11 +130,6 @@ def _verify_components(manifest: Manifest) -> None:
                     f"Tensor {manifest.weights[index].name!r} of {path!r} belongs to component "
                     f"{component!r}, not {manifest.weights[index].component!r}."
                 )
-
-
-def held_tensors(file: File) -> list[int]:
-    """Positions in the weights of all tensors that a file holds."""
-    return [*(extent.tensor for extent in file.extents), *file.unplaced]
 
 
 def verify_lineage(lineage: Lineage) -> None:

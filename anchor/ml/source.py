@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, Self
 
 from anchor.errors import Misuse, Unavailable, Unsafe
 from anchor.ml import beneath
+from anchor.ml.formats.reading import read_up_to
 from anchor.ml.paths import IGNORED, is_ignored
 
 MAX_FILES: Final = 1 << 16
@@ -64,6 +65,14 @@ class Source:
         Raises Unsafe, MissingFile, Unavailable.
         """
         return beneath.open_file(self._folder, self._prefix + path, follow=self._follow)
+
+    def read(self, path: str, limit: int) -> bytes:
+        """At most `limit` bytes of the file at `path`, from its start. Raises as `open` does."""
+        fd = self.open(path)
+        try:
+            return read_up_to(fd, 0, limit)
+        finally:
+            os.close(fd)
 
     def listing(self, rules: tuple[str, ...] = IGNORED) -> Listing:
         """All that lies here, in a fixed order; `rules` of the ignore list apply.

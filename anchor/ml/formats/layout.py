@@ -1,9 +1,12 @@
-"""What a reader finds in a file: tensors and where their bytes lie. Readers parse; nothing here is executed."""
+"""What a reader finds in a file: tensors, and where their bytes lie. Readers parse, and execute nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+CUT_CAUSES: Final = frozenset({"cut", "header-cut", "too-short"})
+"""Causes of a MalformedFile that a download broken off leaves behind."""
 
 
 class Descriptor(NamedTuple):

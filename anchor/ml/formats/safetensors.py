@@ -1,7 +1,7 @@
 """The safetensors format: eight bytes of header length, a JSON header, and the tensors' bytes without a gap.
 
-Stricter than the format's own reader where two readers could disagree: a key that stands twice, a tensor given
-as an array, an unknown field, or a header that does not begin with `{` makes the file malformed.
+Stricter than the format's own reader where two readers could disagree: a key that stands twice, a tensor
+given as an array, an unknown field, or a header that does not begin with `{` makes the file malformed.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def _check_length(entry: _Entry) -> None:
     if bits is None:
         raise MalformedFile(f"{where} has more bits than 64 bits count.", cause="overflow")
     if bits % 8:
-        raise MalformedFile(f"{where} has {bits} bits, which is no whole number of bytes.", cause="misaligned")
+        raise MalformedFile(f"{where} has {bits} bits, no whole number of bytes.", cause="misaligned")
     if bits != (entry.end - entry.begin) * 8:
         raise MalformedFile(
             f"{where} has {entry.end - entry.begin} bytes, and {entry.dtype} {_short(list(entry.shape))} "
@@ -161,8 +161,8 @@ def _check_length(entry: _Entry) -> None:
 
 def _check_tiling(entries: list[_Entry], body: int) -> None:
     """The sorted ranges cover the data from its first byte to its last, each byte once."""
-    before = _Entry(0, 0, "", "", ())
-    for before, entry in pairwise([before, *entries]):
+    start = _Entry(0, 0, "", "", ())
+    for before, entry in pairwise([start, *entries]):
         where = f"tensor {entry.name!r} begins at byte {entry.begin} of the data"
         if entry.begin > before.end:
             raise MalformedFile(
