@@ -120,6 +120,7 @@ WALL_CLOCK: Final = 0
 """A slot lasts as long as the configuration says."""
 LOGICAL_CLOCK: Final = 1
 """Slots pass only when blocks are made; age is judged by timestamps."""
+CLOCKS: Final = (WALL_CLOCK, LOGICAL_CLOCK)
 
 STAGE_DEVELOPMENT: Final = 0
 STAGE_STAGING: Final = 1

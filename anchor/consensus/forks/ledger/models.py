@@ -1,0 +1,222 @@
+"""What is published, how it rises, and when it falls (specs/03-ledger §6, rules 1, 2, 13, 15)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from anchor.consensus.containers.entries import (
+    Approve,
+    Policy,
+    Promote,
+    Publish,
+    RevokeVersion,
+    SetPolicy,
+)
+from anchor.consensus.containers.ledger import Approval, Model, ModelVersion
+from anchor.consensus.entries import get_key_set, get_organisation, require_model, require_version
+from anchor.consensus.forks.ledger.accessors import (
+    Context,
+    State,
+    describe,
+    find_model,
+    find_publisher,
+    find_version,
+    get_version_index,
+    replace_at,
+    require_owner,
+    require_room,
+)
+from anchor.errors import InvalidEntry
+from anchor.params import (
+    MAX_MODELS,
+    MAX_MODELS_PER_PUBLISHER,
+    MAX_VERSIONS,
+    STAGE_ARCHIVED,
+    STAGE_DEVELOPMENT,
+    STAGE_PRODUCTION,
+    STAGE_STAGING,
+)
+
+OPEN_POLICY: Final = Policy(approvers=(), threshold=0)
+"""Of a model whose publisher has set none: it promotes alone."""
+PROMOTIONS: Final = frozenset({(STAGE_DEVELOPMENT, STAGE_STAGING), (STAGE_STAGING, STAGE_PRODUCTION)})
+"""Changes of stage that need the policy's approvals."""
+WITHDRAWALS: Final = frozenset(
+    {
+        (STAGE_STAGING, STAGE_DEVELOPMENT),
+        (STAGE_PRODUCTION, STAGE_STAGING),
+        (STAGE_DEVELOPMENT, STAGE_ARCHIVED),
+        (STAGE_STAGING, STAGE_ARCHIVED),
+        (STAGE_PRODUCTION, STAGE_ARCHIVED),
+    }
+)
+"""Changes of stage that the publisher makes alone: caution needs nobody's consent. An archive has no exit."""
+
+
+# Publishing
+
+
+def verify_publish(context: Context, body: Publish) -> None:
+    """Raises InvalidEntry unless the names are ones, the organisation is the author's, the version new."""
+    require_model(body.model)
+    require_version(body.version)
+    require_owner(context, get_organisation(body.model))
+    if find_version(context.state, body.model, body.version) is not None:
+        raise InvalidEntry(
+            f"{describe(body.model, body.version)} is published already.", fix="Choose another version."
+        )
+    require_room(len(context.state.versions), MAX_VERSIONS, "versions")
+    _require_room_for_model(context, body.model)
+
+
+def apply_publish(context: Context, body: Publish) -> None:
+    """Adds a version in development, and its model if that is new."""
+    _set_model(context, body.model, None)
+    version = ModelVersion(
+        model=body.model,
+        version=body.version,
+        manifest_root=body.manifest_root,
+        publisher=context.author,
+        entry=context.position,
+        stage=STAGE_DEVELOPMENT,
+        revoked=False,
+        sequence=0,
+        approvals=(),
+    )
+    context.state.versions = (*context.state.versions, version)
+
+
+def verify_revoke_version(context: Context, body: RevokeVersion) -> None:
+    """Raises InvalidEntry unless the version is the author's, of this manifest, and not revoked."""
+    require_owner(context, get_organisation(body.model))
+    get_version_index(context.state, body.model, body.version, body.manifest_root)
+
+
+def apply_revoke_version(context: Context, body: RevokeVersion) -> None:
+    """Marks the version for good."""
+    index = get_version_index(context.state, body.model, body.version, body.manifest_root)
+    _set_version(context.state, index, context.state.versions[index].replace(revoked=True))
+
+
+# Policies
+
+
+def verify_set_policy(context: Context, body: SetPolicy) -> None:
+    """Raises InvalidEntry unless the model may be the author's, and the policy can be met."""
+    require_model(body.model)
+    require_owner(context, get_organisation(body.model))
+    _require_room_for_model(context, body.model)
+    approvers, threshold = body.policy.approvers, body.policy.threshold
+    if len(set(approvers)) != len(approvers) or threshold > len(approvers):
+        raise InvalidEntry(f"{threshold} approvals cannot be met by {len(set(approvers))} different approvers.")
+    for approver in approvers:
+        if find_publisher(context.state, approver) is None:
+            raise InvalidEntry(f"The approver 0x{approver.hex()} is no publisher of this ledger.")
+
+
+def apply_set_policy(context: Context, body: SetPolicy) -> None:
+    """Sets the policy; approvals by those who are no approvers any more stop counting."""
+    _set_model(context, body.model, body.policy)
+
+
+# Stages
+
+
+def verify_approve(context: Context, body: Approve) -> None:
+    """Raises InvalidEntry unless the author may approve this very change, and has not yet."""
+    version = _verify_stage_change(context, body)
+    if (body.from_stage, body.to_stage) not in PROMOTIONS:
+        raise InvalidEntry(f"A change from stage {body.from_stage} to {body.to_stage} needs no approval.")
+    if context.publisher.root_key not in _get_policy(context.state, body.model).approvers:
+        raise InvalidEntry(
+            f"Publisher {context.author} is no approver of {body.model.decode('latin-1')!a}."
+        )
+    if context.author in [approval.approver for approval in get_approvals(context.state, version)]:
+        raise InvalidEntry(
+            f"Publisher {context.author} has approved this change of {describe(body.model, body.version)}."
+        )
+
+
+def apply_approve(context: Context, body: Approve) -> None:
+    """Keeps the approval, and those before it that still count."""
+    index = get_version_index(context.state, body.model, body.version, body.manifest_root)
+    version = context.state.versions[index]
+    approval = Approval(approver=context.author, to_stage=body.to_stage, entry=context.position)
+    approvals = (*get_approvals(context.state, version), approval)
+    _set_version(context.state, index, version.replace(approvals=approvals))
+
+
+def verify_promote(context: Context, body: Promote) -> None:
+    """Raises InvalidEntry unless the version is the author's and its policy's approvals are there."""
+    require_owner(context, get_organisation(body.model))
+    version = _verify_stage_change(context, body)
+    if (body.from_stage, body.to_stage) not in PROMOTIONS:
+        return
+    count, needed = len(get_approvals(context.state, version)), _get_policy(context.state, body.model).threshold
+    if count < needed:
+        raise InvalidEntry(
+            f"{describe(body.model, body.version)} has {count} of the {needed} approvals that its policy wants."
+        )
+
+
+def apply_promote(context: Context, body: Promote) -> None:
+    """Changes the stage; no approval serves twice."""
+    index = get_version_index(context.state, body.model, body.version, body.manifest_root)
+    version = context.state.versions[index]
+    moved = version.replace(stage=body.to_stage, sequence=version.sequence + 1, approvals=())
+    _set_version(context.state, index, moved)
+
+
+def get_approvals(state: State, version: ModelVersion) -> tuple[Approval, ...]:
+    """The approvals of a version that count now: by approvers of today, with keys that were valid then."""
+    approvers = _get_policy(state, version.model).approvers
+    counted = []
+    for approval in version.approvals:
+        publisher = state.publishers[approval.approver]
+        if publisher.root_key in approvers and get_key_set(publisher, approval.entry) is not None:
+            counted.append(approval)
+    return tuple(counted)
+
+
+def _verify_stage_change(context: Context, body: Approve | Promote) -> ModelVersion:
+    index = get_version_index(context.state, body.model, body.version, body.manifest_root)
+    version: ModelVersion = context.state.versions[index]
+    change, name = (body.from_stage, body.to_stage), describe(body.model, body.version)
+    if body.from_stage != version.stage or body.sequence != version.sequence:
+        raise InvalidEntry(
+            f"{name} is in stage {version.stage} after {version.sequence} changes, and the entry is about "
+            f"stage {body.from_stage} after {body.sequence}."
+        )
+    if change not in PROMOTIONS | WITHDRAWALS:
+        raise InvalidEntry(f"{name} cannot move from stage {body.from_stage} to stage {body.to_stage}.")
+    publisher = context.state.publishers[version.publisher]
+    if change in PROMOTIONS and get_key_set(publisher, version.entry) is None:
+        raise InvalidEntry(f"{name} was published with keys that are revoked from then on.")
+    return version
+
+
+def _get_policy(state: State, model: bytes) -> Policy:
+    index = find_model(state, model)
+    return OPEN_POLICY if index is None else state.models[index].policy
+
+
+def _require_room_for_model(context: Context, name: bytes) -> None:
+    if find_model(context.state, name) is None:
+        models = context.state.models
+        require_room(len(models), MAX_MODELS, "models")
+        own = sum([known.publisher == context.author for known in models])
+        require_room(own, MAX_MODELS_PER_PUBLISHER, "models of this publisher")
+
+
+def _set_model(context: Context, name: bytes, policy: Policy | None) -> None:
+    """Adds the model if it is new; sets its policy if one is given."""
+    state, index = context.state, find_model(context.state, name)
+    if index is None:
+        model = Model(name=name, publisher=context.author, policy=policy or OPEN_POLICY)
+        state.models = (*state.models, model)
+    elif policy is not None:
+        state.models = replace_at(state.models, index, state.models[index].replace(policy=policy))
+
+
+def _set_version(state: State, index: int, version: ModelVersion) -> None:
+    state.versions = replace_at(state.versions, index, version)
