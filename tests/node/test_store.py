@@ -29,14 +29,14 @@ def _batch(*slots: int, kept: bool = False) -> Batch:
     return Batch(
         blocks=tuple(map(_block, slots)),
         snapshots=(_snapshot(slots[0], kept=kept), _snapshot(slots[-1], kept=False)),
-        entries=tuple(StoredEntry(slot, _root(1000 + slot), slot, b"entry %d" % slot) for slot in slots),
+        entries=tuple(StoredEntry(slot, _root(1000 + slot), slot, 77, b"entry %d" % slot) for slot in slots),
         manifests=((_root(7), b"manifest"),),
     )
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store.create(tmp_path / FILE, reserved=0, may_sign=True)
+    store = Store.create(tmp_path / FILE, "lab", b"genesis", reserved=0, may_sign=True)
     store.commit(Batch(blocks=(_block(0),), snapshots=(_snapshot(0, kept=True),)))
     yield store
     store.close()
@@ -47,14 +47,15 @@ def test_what_was_committed_is_there_after_reopening(tmp_path: Path, store: Stor
     store.commit(_batch(8, 9, 10))
     store.close()
     again = Store.open(tmp_path / FILE, writable=False)
-    assert again.get_head() == _block(10)
+    assert again.get_snapshot_before(99) == _snapshot(10, kept=False)
+    assert (again.get_name(), again.get_genesis()) == ("lab", b"genesis")
     assert again.find_block(_root(9)) == _block(9)
     assert again.find_block(_root(11)) is None
     assert again.find_block_before(7) == _block(0)
     assert list(again.get_blocks(8, 10)) == [_block(8), _block(9)]
     assert [entry.position for entry in again.get_entries(9, 20)] == [9, 10]
     assert again.count_entries() == 3
-    assert again.find_entry(8) == StoredEntry(8, _root(1008), 8, b"entry 8")
+    assert again.find_entry(8) == StoredEntry(8, _root(1008), 8, 77, b"entry 8")
     assert again.find_entry(7) is None
     assert again.find_manifest(_root(7)) == b"manifest"
     assert again.find_manifest(_root(8)) is None
@@ -69,16 +70,15 @@ def test_a_batch_is_all_or_nothing(store: Store) -> None:
     clash = Batch(blocks=(_block(10), _block(9)), snapshots=(_snapshot(10, kept=True),))
     with pytest.raises(CorruptedLedger):
         store.commit(clash)
-    assert store.get_head() == _block(9)
-    assert store.find_snapshot_before(99) == _snapshot(9, kept=False)
+    assert store.find_block_before(99) == _block(9)
+    assert store.get_snapshot_before(99) == _snapshot(9, kept=False)
 
 
 def test_only_kept_snapshots_outlive_the_next_commit(store: Store) -> None:
     store.commit(_batch(8, 15, kept=True))
     store.commit(_batch(16, 23))
     store.commit(_batch(24, 31))
-    found = [store.find_snapshot_before(slot) for slot in (7, 23, 30, 99)]
-    assert [snapshot.slot for snapshot in found if snapshot] == [0, 8, 24, 31]
+    assert [store.get_snapshot_before(slot).slot for slot in (7, 23, 30, 99)] == [0, 8, 24, 31]
     assert store.get_newest_kept_slot() == 8
 
 
@@ -91,10 +91,10 @@ def test_a_reservation_never_goes_back(store: Store) -> None:
 def test_a_reader_sees_one_moment(tmp_path: Path, store: Store) -> None:
     reader = Store.open(tmp_path / FILE, writable=False)
     with reader.one_view():
-        assert reader.get_head() == _block(0)
+        assert reader.find_block_before(99) == _block(0)
         store.commit(_batch(8, 9))
-        assert reader.get_head() == _block(0)
-    assert reader.get_head() == _block(9)
+        assert reader.find_block_before(99) == _block(0)
+    assert reader.find_block_before(99) == _block(9)
     reader.close()
 
 
@@ -123,9 +123,9 @@ def test_a_store_that_is_missing_foreign_or_newer(tmp_path: Path, store: Store) 
 
 
 def test_an_older_store_is_brought_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    Store.create(tmp_path / FILE, reserved=4, may_sign=True).close()
+    Store.create(tmp_path / FILE, "lab", b"genesis", reserved=4, may_sign=True).close()
     monkeypatch.setattr("anchor.node.store.VERSION", 2)
-    monkeypatch.setattr("anchor.node.store.MIGRATIONS", ("", "UPDATE progress SET reserved = reserved + 1"))
+    monkeypatch.setattr("anchor.node.store.MIGRATIONS", ("", "UPDATE ledger SET reserved = reserved + 1"))
     for _ in range(2):  # the second time there is nothing left to do
         store = Store.open(tmp_path / FILE, writable=True)
         assert store.get_reserved() == 5
