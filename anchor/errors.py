@@ -9,6 +9,9 @@
     ├── Unsafe            exit 1   following or executing the input would be dangerous
     ├── Invalid           exit 1   well-formed, but it breaks a rule
     │   ├── InvalidProof
+    │   ├── InvalidEvidence
+    │   │   └── StaleTrust
+    │   ├── RefusedModel
     │   ├── InvalidSignature
     │   ├── InvalidTransition
     │   ├── InvalidEntry
@@ -81,6 +84,18 @@ class Invalid(AnchorError):
 
 class InvalidProof(Invalid):
     """A Merkle branch that does not lead to the root it is checked against."""
+
+
+class InvalidEvidence(Invalid):
+    """Evidence that does not lead from what the user trusts to a publication."""
+
+
+class StaleTrust(InvalidEvidence):
+    """A trusted checkpoint older than its network's weak-subjectivity period."""
+
+
+class RefusedModel(Invalid):
+    """A publication that is proven, and is not what the user asked for, or was revoked."""
 
 
 class InvalidSignature(Invalid):

@@ -116,7 +116,7 @@ def verify_schema_version(entry: Entry) -> None:
     """Raises InvalidEntry unless the entry follows the rules that we know."""
     if entry.schema_version != ENTRY_SCHEMA_VERSION:
         raise InvalidEntry(
-            f"The entry has schema version {entry.schema_version}, and this ledger has {ENTRY_SCHEMA_VERSION}."
+            f"The entry has schema version {entry.schema_version}, and ours is {ENTRY_SCHEMA_VERSION}."
         )
 
 
@@ -137,7 +137,7 @@ def get_key_set(publisher: Publisher, position: int) -> KeySet | None:
 
 
 def get_publisher_keys(publisher: Publisher, entry: Entry, position: int) -> tuple[Key, ...]:
-    """The keys that must sign `entry`, by `publisher`, at `position`. Raises InvalidSignature: it has none."""
+    """The keys that must sign `entry`, by `publisher`, at `position`. Raises InvalidSignature for none."""
     if isinstance(entry.body.data, ROOT_KEY_KINDS):
         return (get_identity_key(publisher.root_key),)
     keys = get_key_set(publisher, position)

@@ -1,7 +1,7 @@
-"""How long a checkpoint can be trusted (consensus specifications, weak-subjectivity of phase0, electra, gloas).
+"""How long a checkpoint can be trusted (weak-subjectivity of phase0, electra and gloas).
 
-Validators who left may sign another history without losing anything. Within the period, at least two thirds
-of the stake that a trusted checkpoint knows can still be slashed for that, less SAFETY_DECAY percent.
+Validators who have left may sign another history and lose nothing. Within the period, those who would have to
+can still be slashed for it; SAFETY_DECAY is the percentage of stake of which that need not be true.
 """
 
 from __future__ import annotations
@@ -81,10 +81,7 @@ def get_checkpoint_root(fork: Any, state: Any) -> Root:
     start = fork.compute_start_slot_at_epoch(fork.get_current_epoch(state))
     if start < state.slot:
         return fork.get_block_root_at_slot(state, start)  # type: ignore[no-any-return]
-    header = state.latest_block_header
-    if header.state_root == bytes(32):
-        header = header.replace(state_root=fork.hash_tree_root(state))
-    return fork.hash_tree_root(header)  # type: ignore[no-any-return]
+    return fork.get_latest_block_root(state)  # type: ignore[no-any-return]
 
 
 # Age, as a verifier judges it (rule 21): from the proven slot or timestamp, never from a claimed epoch.

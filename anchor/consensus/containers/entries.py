@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from anchor.consensus.containers.phase0 import DepositData
 from anchor.merkle.bits import Bits
@@ -151,6 +151,22 @@ class AdmitValidator(Container):
     """Aggregate of the participants' signatures over `admission`."""
 
 
+KINDS: Final = (
+    RegisterPublisher,
+    RotateKeys,
+    RevokeKeys,
+    RevokePublisher,
+    ClaimOrganisation,
+    Publish,
+    Approve,
+    Promote,
+    RevokeVersion,
+    SetPolicy,
+    AdmitValidator,
+)
+"""Every kind of entry; its place here is its selector."""
+
+
 class Entry(Container):
     """One thing that one author has to say."""
 
@@ -162,24 +178,7 @@ class Entry(Container):
     """Greater than that of the author's last entry."""
     expiry_epoch: Epoch
     """The last epoch in which the entry may be included."""
-    body: Annotated[
-        Selected,
-        OneOf(
-            (
-                RegisterPublisher,
-                RotateKeys,
-                RevokeKeys,
-                RevokePublisher,
-                ClaimOrganisation,
-                Publish,
-                Approve,
-                Promote,
-                RevokeVersion,
-                SetPolicy,
-                AdmitValidator,
-            )
-        ),
-    ]
+    body: Annotated[Selected, OneOf(KINDS)]
     """Its kind, and what that kind says."""
 
 

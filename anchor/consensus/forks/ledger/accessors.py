@@ -10,7 +10,7 @@ from anchor.errors import InvalidEntry
 from anchor.types import Root
 
 if TYPE_CHECKING:
-    from anchor.consensus.forks.ledger import Ledger
+    from anchor.consensus.forks.altair import Altair
 
 T = TypeVar("T")
 State = Any
@@ -21,7 +21,7 @@ State = Any
 class Context:
     """What an entry's body is judged against, and then applied to."""
 
-    ledger: Ledger
+    fork: Altair
     state: State
     author: int
     """Index among the administrators, or the publishers."""
@@ -64,7 +64,7 @@ def find_version(state: State, model: bytes, version: bytes) -> int | None:
 
 
 def get_version_index(state: State, model: bytes, version: bytes, manifest_root: Root) -> int:
-    """The index of a published version. Raises InvalidEntry: there is none, of this manifest, or it is revoked."""
+    """The index of a version. Raises InvalidEntry: there is none, of this manifest, or it is revoked."""
     index, name = find_version(state, model, version), describe(model, version)
     if index is None:
         raise InvalidEntry(f"There is no version {name} on this ledger.")

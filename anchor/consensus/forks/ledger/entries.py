@@ -65,7 +65,7 @@ class EntryProcessing(Altair):
     """`process_entries` and its parts."""
 
     def process_entries(self, state: State, body: Any) -> None:
-        """Applies a block's entries in order. Raises InvalidEntry or InvalidSignature at the first bad one."""
+        """Applies a block's entries in order. Raises InvalidEntry or InvalidSignature at a bad one."""
         counts = Counter(signed.entry.author for signed in body.entries)
         for author, count in counts.items():
             if count > MAX_ENTRIES_PER_AUTHOR:
@@ -78,7 +78,7 @@ class EntryProcessing(Altair):
             self.apply_entry(state, signed)
 
     def verify_entry(self, state: State, signed: SignedEntry) -> None:
-        """Raises InvalidEntry, or InvalidSignature, unless `signed` may be the next entry. Changes nothing."""
+        """Raises InvalidEntry or InvalidSignature unless `signed` may be the next entry. Changes nothing."""
         entry = signed.entry
         verify_schema_version(entry)
         epoch = self.get_current_epoch(state)
@@ -135,8 +135,8 @@ def _set_sequence(context: Context, entry: Entry) -> None:
 def _verify_sequence(entry: Entry, last: int) -> None:
     if not last < entry.sequence <= last + MAX_SEQUENCE_STEP:
         raise InvalidEntry(
-            f"The author's last entry has sequence {last}, and this one {entry.sequence}: it must be greater, "
-            f"by at most {MAX_SEQUENCE_STEP}."
+            f"The author's last entry has sequence {last}, and this one {entry.sequence}: it must be "
+            f"greater, by at most {MAX_SEQUENCE_STEP}."
         )
 
 

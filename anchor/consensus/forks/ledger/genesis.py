@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from anchor.consensus.containers import ledger as containers
 from anchor.consensus.containers.ledger import Administrator, Genesis, Network, NetworkId
 from anchor.consensus.forks.ledger.accessors import State
 from anchor.consensus.forks.ledger.admission import verify_deposit

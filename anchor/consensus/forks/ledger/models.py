@@ -108,7 +108,7 @@ def verify_set_policy(context: Context, body: SetPolicy) -> None:
     _require_room_for_model(context, body.model)
     approvers, threshold = body.policy.approvers, body.policy.threshold
     if len(set(approvers)) != len(approvers) or threshold > len(approvers):
-        raise InvalidEntry(f"{threshold} approvals cannot be met by {len(set(approvers))} different approvers.")
+        raise InvalidEntry(f"{threshold} approvals cannot come from {len(set(approvers))} approvers.")
     for approver in approvers:
         if find_publisher(context.state, approver) is None:
             raise InvalidEntry(f"The approver 0x{approver.hex()} is no publisher of this ledger.")
@@ -128,9 +128,7 @@ def verify_approve(context: Context, body: Approve) -> None:
     if (body.from_stage, body.to_stage) not in PROMOTIONS:
         raise InvalidEntry(f"A change from stage {body.from_stage} to {body.to_stage} needs no approval.")
     if context.publisher.root_key not in _get_policy(context.state, body.model).approvers:
-        raise InvalidEntry(
-            f"Publisher {context.author} is no approver of {body.model.decode('latin-1')!a}."
-        )
+        raise InvalidEntry(f"Publisher {context.author} is no approver of {body.model.decode('latin-1')!a}.")
     if context.author in [approval.approver for approval in get_approvals(context.state, version)]:
         raise InvalidEntry(
             f"Publisher {context.author} has approved this change of {describe(body.model, body.version)}."
@@ -152,10 +150,13 @@ def verify_promote(context: Context, body: Promote) -> None:
     version = _verify_stage_change(context, body)
     if (body.from_stage, body.to_stage) not in PROMOTIONS:
         return
-    count, needed = len(get_approvals(context.state, version)), _get_policy(context.state, body.model).threshold
+    count, needed = (
+        len(get_approvals(context.state, version)),
+        _get_policy(context.state, body.model).threshold,
+    )
     if count < needed:
         raise InvalidEntry(
-            f"{describe(body.model, body.version)} has {count} of the {needed} approvals that its policy wants."
+            f"{describe(body.model, body.version)} has {count} of the {needed} approvals that it needs."
         )
 
 

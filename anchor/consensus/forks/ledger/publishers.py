@@ -51,7 +51,7 @@ def apply_register_publisher(context: Context, body: RegisterPublisher) -> None:
 
 
 def verify_rotate_keys(context: Context, body: RotateKeys) -> None:
-    """Raises InvalidSignature unless the keys may sign together, InvalidEntry when there were too many sets."""
+    """Raises InvalidSignature unless the keys may sign together, InvalidEntry after too many sets."""
     require_key_set(body.keys, context.publisher.root_key)
     require_room(len(context.publisher.key_sets), MAX_KEY_SETS, "key sets of this publisher")
 

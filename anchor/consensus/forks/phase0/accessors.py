@@ -88,6 +88,13 @@ class Accessors(Base):
         root: bytes = state.block_roots[slot % kept]
         return root
 
+    def get_latest_block_root(self, state: State) -> Root:
+        """The root of the newest block that the state comes from."""
+        header = state.latest_block_header
+        if header.state_root == bytes(32):  # no slot has passed since
+            header = header.replace(state_root=self.hash_tree_root(state))
+        return self.hash_tree_root(header)
+
     def get_randao_mix(self, state: State, epoch: Epoch) -> bytes:
         """The randomness of a recent epoch."""
         mix: bytes = state.randao_mixes[epoch % self.preset.EPOCHS_PER_HISTORICAL_VECTOR]
