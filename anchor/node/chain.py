@@ -14,6 +14,7 @@ from anchor.consensus.containers.phase0 import (
     IndexedAttestation,
     SignedBeaconBlock,
 )
+from anchor.consensus.forks.cache import Cache
 from anchor.consensus.forks.ledger import Ledger
 from anchor.consensus.forks.ledger.genesis import compute_config
 from anchor.consensus.presets import LEDGER
@@ -41,11 +42,13 @@ class Chain:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._states: Cache[State] = Cache(8)
 
     @cached_property
     def genesis(self) -> Genesis:
         """What the network started from."""
-        return _decode(schema_of(Genesis), self._store.get_genesis(), "The genesis")
+        genesis: Genesis = _decode(schema_of(Genesis), self._store.get_genesis(), "The genesis")
+        return genesis
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -70,7 +73,11 @@ class Chain:
         return Head(snapshot.root, self._decode_snapshot(snapshot))
 
     def get_state(self, root: bytes) -> State:
-        """The state that block `root` leads to, made anew from the nearest snapshot before it."""
+        """The state that block `root` leads to, not to be written to."""
+        return self._states.get(root, lambda: self._replay(root))
+
+    def _replay(self, root: bytes) -> State:
+        """The state after block `root`, made anew from the nearest snapshot before it."""
         slot = self.get_slot(root)
         snapshot = self._store.get_snapshot_before(slot)
         state = self._decode_snapshot(snapshot)
@@ -137,22 +144,36 @@ class Chain:
             raise CorruptedLedger(f"Entry {stored.position} is not what was stored.", fix=RESTORE)
         return signed
 
-    def get_manifest(self, root: bytes) -> Manifest:
-        """The manifest with this root. Raises Unavailable when it is not kept here."""
+    def get_signed_entry(self, position: int) -> SignedEntry:
+        """The entry at `position`, alone."""
+        return self.get_entry(position)[1]
+
+    def get_manifest(self, root: bytes) -> bytes:
+        """The encoding of the manifest with this root. Raises Unavailable when it is not kept here."""
         data = self._store.find_manifest(root)
         if data is None:
             raise Unavailable(f"This ledger does not keep manifest 0x{root.hex()}.")
         manifest: Manifest = _decode(schema_of(Manifest), data, f"Manifest 0x{root.hex()}")
         if manifest_root(manifest) != root:
             raise CorruptedLedger(f"Manifest 0x{root.hex()} is not what was stored.", fix=RESTORE)
-        return manifest
+        return data
 
     # Finality
 
-    def get_indexed_attestations(self, target_epoch: int) -> list[IndexedAttestation]:
-        """The votes for the checkpoint of `target_epoch`, in the order in which blocks brought them."""
-        start = self.ledger.compute_start_slot_at_epoch(target_epoch)
-        stop = self.ledger.compute_start_slot_at_epoch(target_epoch + 2)
+    def get_finalized_checkpoint(self) -> Checkpoint:
+        """The newest checkpoint that is final."""
+        return self.get_finality(self.get_head().state)[1]
+
+    def get_checkpoint(self, epoch: int) -> Checkpoint:
+        """The checkpoint of `epoch`: the newest block at or before its first slot."""
+        stored = self._store.find_block_before(self.ledger.compute_start_slot_at_epoch(epoch))
+        root = self._store.get_snapshot_before(0).root if stored is None else stored.root
+        return Checkpoint(epoch=epoch, root=root)
+
+    def get_attestations(self, epoch: int) -> list[IndexedAttestation]:
+        """The votes for a checkpoint of `epoch`, in the order in which blocks brought them."""
+        start = self.ledger.compute_start_slot_at_epoch(epoch)
+        stop = self.ledger.compute_start_slot_at_epoch(epoch + 2)
         stored = list(self._store.get_blocks(start, stop))
         if not stored:
             return []
@@ -161,7 +182,7 @@ class Chain:
             self.ledger.get_indexed_attestation(state, vote)
             for block in map(self.decode_block, stored)
             for vote in block.message.body.attestations
-            if vote.data.target.epoch == target_epoch
+            if vote.data.target.epoch == epoch
         ]
 
     def get_finality(self, state: State) -> tuple[Checkpoint, Checkpoint]:

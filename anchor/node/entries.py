@@ -1,11 +1,11 @@
-"""Writing entries: number and expiry from the state that they will meet, signatures from their author's keys."""
+"""Writing entries: numbers from the state that they will meet, signatures from their author's keys."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, get_type_hints
+from typing import Any, Final
 
-from anchor.consensus.containers.entries import Entry, SignedEntry
+from anchor.consensus.containers.entries import KINDS, Entry, SignedEntry
 from anchor.consensus.entries import ADMINISTRATOR_KINDS, ROOT_KEY_KINDS, sign_entry
 from anchor.consensus.forks.ledger.accessors import find_administrator, find_publisher
 from anchor.consensus.schemes import SigningKey
@@ -13,8 +13,6 @@ from anchor.merkle.container import Container
 from anchor.merkle.union import Selected
 from anchor.params import ENTRY_SCHEMA_VERSION
 
-KINDS: Final = get_type_hints(Entry, include_extras=True)["body"].__metadata__[0].records
-"""What entries may say, in the order of their selectors."""
 LIFETIME: Final = 64
 """Epochs until an entry that was not included expires."""
 

@@ -120,8 +120,7 @@ class Store:
         Raises Unavailable when there is none, CorruptedLedger when it cannot be read, Misuse when a newer
         program wrote it.
         """
-        if not path.is_file():
-            raise Unavailable(f"There is no ledger in {path.parent}.", fix="Start one with: anchor init")
+        require_store(path)
         store = cls._connect(path, "rw" if writable else "ro")
         try:
             store._require_version(writable)
@@ -163,11 +162,6 @@ class Store:
         """Records that something may be signed in `epoch` from now on, and never again after a restart."""
         with self._transaction():
             self._connection.execute("UPDATE ledger SET reserved = ? WHERE reserved < ?", (epoch, epoch))
-
-    def allow_signing(self) -> None:
-        """Makes a copy the ledger that goes on."""
-        with self._transaction():
-            self._connection.execute("UPDATE ledger SET may_sign = 1")
 
     def commit(self, batch: Batch) -> None:
         """Adds a batch: all of it, or nothing."""
@@ -282,6 +276,12 @@ class Store:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+
+
+def require_store(path: Path) -> None:
+    """Raises Unavailable when there is no store at `path`."""
+    if not path.is_file():
+        raise Unavailable(f"There is no ledger in {path.parent}.", fix="Start one with: anchor init")
 
 
 RESTORE: Final = "Bring the ledger back from a backup with: anchor import"
