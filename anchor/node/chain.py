@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -26,6 +27,8 @@ from anchor.node.store import RESTORE, Block, Snapshot, Store, StoredEntry
 
 State = Any
 """The ledger's BeaconState."""
+FIRST_EPOCH: Final = 2
+"""No checkpoint of an earlier epoch can be justified by its own votes (phase0, justification)."""
 FOREVER: Final = (1 << 63) - 1
 """Beyond every slot that a store holds."""
 
@@ -158,7 +161,19 @@ class Chain:
             raise CorruptedLedger(f"Manifest 0x{root.hex()} is not what was stored.", fix=RESTORE)
         return data
 
+    def verify_entries(self, entries: Sequence[SignedEntry]) -> None:
+        """Raises Invalid unless the ledger would take these entries next, in this order. Changes nothing."""
+        ahead = self.get_head().state.copy()
+        self.ledger.process_slots(ahead, self.ledger.compute_start_slot_at_epoch(self.get_next_epoch()))
+        for entry in entries:
+            self.ledger.verify_entry(ahead, entry)
+            self.ledger.apply_entry(ahead, entry)
+
     # Finality
+
+    def get_next_epoch(self) -> int:
+        """The first epoch in which nothing can have been signed."""
+        return max(self._store.get_reserved() + 1, FIRST_EPOCH)
 
     def get_finalized_checkpoint(self) -> Checkpoint:
         """The newest checkpoint that is final."""

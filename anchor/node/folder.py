@@ -118,7 +118,7 @@ def open_writer(
 
 
 def unlock_seed(folder: Path, passphrase: str) -> bytes:
-    """The committee's seed. Raises Misuse for a wrong passphrase, Unavailable when there is no such folder."""
+    """The committee's seed. Raises Misuse for a wrong passphrase, Unavailable where there is no ledger."""
     require_store(folder / FILE)
     path = folder / KEYS
     keys = decode_key_file(read_bounded(path, MAX_FILE_BYTES, "a key file"), str(path))

@@ -93,7 +93,7 @@ def write_revocation(pen: Pen, author: Author, version: ModelVersion, reason: st
 
 
 def get_version(state: State, name: str) -> ModelVersion:
-    """The version that `name`, organisation/model@version, names. Raises Misuse, Unavailable: there is none."""
+    """The version that `name`, organisation/model@version, names. Raises Misuse, Unavailable."""
     model, at, version = name.rpartition("@")
     if not at:
         raise Misuse(f"{name!a} names no version.", fix="Write organisation/model@version.")

@@ -24,8 +24,6 @@ from anchor.node.store import Store
 
 MAX_EPOCHS: Final = 4
 """Epochs within which an entry must be final; two are enough where everybody votes."""
-FIRST_EPOCH: Final = 2
-"""No checkpoint of an earlier epoch can be justified by its own votes (phase0, justification)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,6 @@ class Recorded:
     """The finalised checkpoint; its block holds the entries."""
     positions: tuple[int, ...]
     """Of the entries in the ledger's list."""
-    timestamp: int
 
 
 def ignore(_: Any) -> None:
@@ -50,10 +47,6 @@ class Service:
         self._store, self._keys, self._clock = store, keys, clock
         self.chain = Chain(store)
 
-    def verify(self, entries: Sequence[SignedEntry]) -> None:
-        """Raises Invalid unless the ledger would take these entries next, in this order. Changes nothing."""
-        self._verify(self.chain.get_head(), self._next_epoch(), entries)
-
     def record(
         self,
         entries: Sequence[SignedEntry],
@@ -66,9 +59,18 @@ class Service:
         when the clock is wrong or the store cannot be written; then nothing is recorded.
         """
         self._require_signing()
-        head, first = self.chain.get_head(), self._next_epoch()
+        self.chain.verify_entries(entries)
+        made, final = self._make_final(entries, watch)
+        kept = self._store.get_newest_kept_slot()
+        batch = make_batch(self.chain.ledger, made, final.root, kept, manifests)
+        self._store.commit(batch)
+        watch(self._to_step(FINALISED, final))
+        return Recorded(final, tuple([entry.position for entry in batch.entries]))
+
+    def _make_final(self, entries: Sequence[SignedEntry], watch: Watch) -> tuple[list[Made], Checkpoint]:
+        """Blocks from the first that holds `entries` to the one that makes it final, and its checkpoint."""
+        head, first = self.chain.get_head(), self.chain.get_next_epoch()
         timestamp = self._get_timestamp(head)
-        self._verify(head, first, entries)
         producer = Producer(self.chain.ledger, self._keys, head.state, watch)
         made: list[Made] = []
         for epoch in range(first, first + MAX_EPOCHS):
@@ -76,23 +78,13 @@ class Service:
             made += producer.make_epoch(epoch, entries if epoch == first else (), timestamp)
             justified, final = self.chain.get_finality(producer.state)
             watch(self._to_step(JUSTIFIED, justified))
-            if final.epoch >= first:
-                break
-        else:
-            raise Unavailable(f"{MAX_EPOCHS} epochs were not enough to make epoch {first} final.")
-        kept = self._store.get_newest_kept_slot()
-        batch = make_batch(self.chain.ledger, made, final.root, kept, manifests)
-        self._store.commit(batch)
-        watch(self._to_step(FINALISED, final))
-        return Recorded(final, tuple([entry.position for entry in batch.entries]), timestamp)
+            if final.epoch == first:
+                return made, final
+        raise Unavailable(f"{MAX_EPOCHS} epochs were not enough to make epoch {first} final.")
 
     def _to_step(self, kind: str, checkpoint: Checkpoint) -> Step:
         slot = self.chain.ledger.compute_start_slot_at_epoch(checkpoint.epoch)
         return Step(kind, slot, checkpoint.epoch, checkpoint.root)
-
-    def _next_epoch(self) -> int:
-        """The first epoch in which nothing can have been signed."""
-        return max(self._store.get_reserved() + 1, FIRST_EPOCH)
 
     def _require_signing(self) -> None:
         if not self._store.may_sign():
@@ -110,10 +102,3 @@ class Service:
                 fix="Set the clock.",
             )
         return max(now, newest)
-
-    def _verify(self, head: Head, epoch: int, entries: Sequence[SignedEntry]) -> None:
-        ledger, ahead = self.chain.ledger, head.state.copy()
-        ledger.process_slots(ahead, ledger.compute_start_slot_at_epoch(epoch))
-        for entry in entries:
-            ledger.verify_entry(ahead, entry)
-            ledger.apply_entry(ahead, entry)
