@@ -13,15 +13,15 @@ from typing import Final, NamedTuple
 from anchor.errors import MalformedFile
 from anchor.ml.anchored import Anchored, describe
 from anchor.ml.dtypes import BITS
-from anchor.ml.formats import FORMATS
+from anchor.ml.formats import READERS
 from anchor.ml.formats.layout import CUT_CAUSES, Descriptor, Format, Layout
+from anchor.ml.formats.reading import read_at
 from anchor.ml.leaves import Progress, hash_ranges, hash_skeleton
 from anchor.ml.manifest import Tensor, compute_notes_root
 from anchor.ml.report import Answer, Damage, FileReport, TensorReport
 from anchor.ml.streams import Stream, clip, find_damage, narrow
 
 _WORDS: Final = {Answer.TAMPERED: "Its bytes differ.", Answer.MISSING: "Its bytes are not all there."}
-_READERS: Final = {form.name: form for form in FORMATS}
 
 
 class Checked(NamedTuple):
@@ -102,12 +102,12 @@ def _read(fd: int, size: int, anchored: Anchored, *, is_intact: bool) -> _Readin
     """Parses the file; one that is too short or too long is read as if it had its anchored size."""
     if not anchored.file.format:
         return _Reading(None, Answer.OK, "")
-    reader = _READERS.get(anchored.file.format)
+    reader = READERS.get(anchored.file.format)
     if reader is None:
         what = f"There is no reader for {anchored.file.format!r} here: its tensors are not checked."
         return _Reading(None, Answer.UNSUPPORTED, what)
     try:
-        layout = reader.read(fd, size)
+        layout = reader.read(read_at(fd), size)
     except MalformedFile as error:
         as_if = _read_as_if(reader, fd, anchored)
         return _Reading(as_if, Answer.MALFORMED, error.what, error.cause in CUT_CAUSES)
@@ -119,7 +119,7 @@ def _read(fd: int, size: int, anchored: Anchored, *, is_intact: bool) -> _Readin
 
 def _read_as_if(reader: Format, fd: int, anchored: Anchored) -> Layout | None:
     try:
-        layout = reader.read(fd, anchored.file.size)
+        layout = reader.read(read_at(fd), anchored.file.size)
     except MalformedFile:
         return None
     return layout if _is_as_anchored(layout, anchored) else None

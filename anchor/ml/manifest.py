@@ -9,12 +9,11 @@ from anchor.merkle.container import Container
 from anchor.merkle.roots import Roots
 from anchor.merkle.scope import schema_of
 from anchor.merkle.text import Text
+from anchor.ml.leaves import CHUNK_SIZE
 from anchor.ml.lineage import Lineage
 from anchor.types import Bytes32, Limit, uint64
 
 MANIFEST_VERSION: Final = 1
-CHUNK_SIZE: Final = 1 << 20
-"""Bytes of a chunk; only the last one of a range is shorter (rule 7)."""
 MAX_CHUNKS: Final = 1 << 32
 MAX_TENSORS: Final = 1 << 20
 MAX_FILES: Final = 1 << 16
@@ -105,6 +104,10 @@ def chunk_count(length: int) -> int:
 def held_tensors(file: File) -> list[int]:
     """Positions in the weights of all tensors that a file holds."""
     return [*(extent.tensor for extent in file.extents), *file.unplaced]
+
+
+MANIFEST_HEAD: Final = MANIFEST_VERSION.to_bytes(8, "little") + (28).to_bytes(4, "little")
+"""How every encoded manifest begins: its version, and where its variable part starts."""
 
 
 def encode_manifest(manifest: Manifest) -> bytes:

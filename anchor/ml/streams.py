@@ -8,11 +8,8 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from anchor.ml.formats.reading import read_up_to
-from anchor.ml.leaves import CHUNK_SIZE
+from anchor.ml.leaves import CHUNK_SIZE, Range
 from anchor.ml.report import Damage
-
-Range = tuple[int, int]
-"""(offset in the file, length), in bytes."""
 
 
 class Stream(NamedTuple):

@@ -11,7 +11,7 @@ from anchor.ml.components import find_twice
 from anchor.ml.formats import HEAD_BYTES, content_word, declared_format, find_format
 from anchor.ml.formats.index import MAX_INDEX_BYTES, ShardIndex, check_index, is_index, read_index
 from anchor.ml.formats.layout import Layout
-from anchor.ml.formats.reading import read_up_to
+from anchor.ml.formats.reading import read_at, read_up_to
 from anchor.ml.report import Answer, Finding
 from anchor.ml.source import Listing, Source
 
@@ -78,7 +78,7 @@ def survey_file(fd: int, path: str) -> tuple[Surveyed, list[Finding]]:
     if form is None:
         return opaque, []
     try:
-        layout = form.read(fd, size)
+        layout = form.read(read_at(fd), size)
     except MalformedFile as error:
         if declared_format(path) is None:
             return opaque, []

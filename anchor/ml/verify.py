@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,12 +61,8 @@ def check_files(
     counter = _Counter(progress)
     with open_source(path) as source:
         listing = source.listing(manifest.ignored)
-        copy = open_source(reference) if reference is not None else None
-        try:
+        with open_source(reference) if reference is not None else nullcontext() as copy:
             found = _check_all(source, copy, wanted, counter)
-        finally:
-            if copy is not None:
-                copy.close()
         extra = _find_extra(source, listing, manifest, bundle)
         findings = [] if only else _check_indices(source, found.layouts)
         elsewhere = find_elsewhere(source, extra, found.files, found.tensors, wanted, counter)

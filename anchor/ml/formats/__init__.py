@@ -12,6 +12,9 @@ from anchor.ml.formats.layout import Format
 
 FORMATS: Final[tuple[Format, ...]] = (safetensors.FORMAT,)
 
+READERS: Final = {form.name: form for form in FORMATS}
+"""By the name that a manifest records."""
+
 HEAD_BYTES: Final = 1024
 """First bytes that `find_format` and `content_word` look at."""
 

@@ -9,6 +9,10 @@ CUT_CAUSES: Final = frozenset({"cut", "header-cut", "too-short"})
 """Causes of a MalformedFile that a download broken off leaves behind."""
 
 
+ReadAt = Callable[[int, int], bytes]
+"""(offset, length) → exactly these bytes of a file. Raises MalformedFile where the file ends before."""
+
+
 class Descriptor(NamedTuple):
     """What a tensor is, apart from its bytes."""
 
@@ -58,5 +62,5 @@ class Format(NamedTuple):
     """File names that declare this format: what has one and cannot be read is malformed."""
     is_like: Callable[[bytes, int], bool]
     """(first bytes, file size) → whether the content looks like it."""
-    read: Callable[[int, int], Layout]
-    """(descriptor, file size) → layout. Raises MalformedFile."""
+    read: Callable[[ReadAt, int], Layout]
+    """(file, its size) → layout. Raises MalformedFile."""

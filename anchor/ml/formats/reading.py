@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from anchor.errors import MalformedFile, Unavailable
+from anchor.ml.formats.layout import ReadAt
 
 
 def read_up_to(fd: int, offset: int, length: int) -> bytes:
@@ -23,12 +24,17 @@ def read_up_to(fd: int, offset: int, length: int) -> bytes:
     return b"".join(parts)
 
 
-def read_exactly(fd: int, offset: int, length: int) -> bytes:
-    """`length` bytes from `offset` on. Raises MalformedFile when the file ends before."""
-    data = read_up_to(fd, offset, length)
-    if len(data) != length:
-        end = offset + len(data)
-        raise MalformedFile(
-            f"The file ends at byte {end}, before byte {offset + length}.", cause="cut", fix="Fetch it again."
-        )
-    return data
+def read_at(fd: int) -> ReadAt:
+    """The file open at `fd`, as readers take it."""
+
+    def read(offset: int, length: int) -> bytes:
+        data = read_up_to(fd, offset, length)
+        if len(data) != length:
+            raise MalformedFile(
+                f"The file ends at byte {offset + len(data)}, before byte {offset + length}.",
+                cause="cut",
+                fix="Fetch it again.",
+            )
+        return data
+
+    return read

@@ -11,8 +11,7 @@ from typing import Final, NamedTuple
 
 from anchor.errors import MalformedFile
 from anchor.ml.dtypes import BITS, MAX_DIMENSIONS, bit_length, element_count
-from anchor.ml.formats.layout import Descriptor, Format, Layout, Placed, Unsupported
-from anchor.ml.formats.reading import read_exactly
+from anchor.ml.formats.layout import Descriptor, Format, Layout, Placed, ReadAt, Unsupported
 from anchor.ml.formats.strict_json import parse
 
 MAX_HEADER: Final = 100_000_000
@@ -41,19 +40,19 @@ def is_like(head: bytes, size: int) -> bool:
     return size >= _PREFIX + 2 and _length_of(head) <= MAX_HEADER and head[_PREFIX : _PREFIX + 1] == b"{"
 
 
-def read(fd: int, size: int) -> Layout:
-    """Layout of the file of `size` bytes that is open at `fd`. Raises MalformedFile."""
-    header = read_header(fd, size)
+def read(read_at: ReadAt, size: int) -> Layout:
+    """Layout of a file of `size` bytes. Raises MalformedFile."""
+    header = read_header(read_at, size)
     return parse_header(header, size - _PREFIX - len(header))
 
 
-def read_header(fd: int, size: int) -> bytes:
+def read_header(read_at: ReadAt, size: int) -> bytes:
     """The JSON header's bytes; nothing is allocated before its length is known to be bounded."""
     if size < _PREFIX:
         raise MalformedFile(
             f"The file has {size} bytes, fewer than the {_PREFIX} of a header's length.", cause="too-short"
         )
-    length = _length_of(read_exactly(fd, 0, _PREFIX))
+    length = _length_of(read_at(0, _PREFIX))
     if length > MAX_HEADER:
         raise MalformedFile(
             f"The header claims {length} bytes, and {MAX_HEADER} are allowed.", cause="header-too-large"
@@ -63,7 +62,7 @@ def read_header(fd: int, size: int) -> bytes:
             f"The header claims {length} bytes, and the file has {size - _PREFIX} after its length.",
             cause="header-cut",
         )
-    return read_exactly(fd, _PREFIX, length)
+    return read_at(_PREFIX, length)
 
 
 def parse_header(header: bytes, body: int) -> Layout:
