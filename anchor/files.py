@@ -41,7 +41,7 @@ def _staged(path: Path, data: bytes, mode: int) -> Iterator[Path]:
     staged = path.with_name(f".{path.name}.{os.getpid()}.new")
     with told_plainly(path):
         try:
-            with open(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            with os.fdopen(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())

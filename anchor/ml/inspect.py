@@ -136,7 +136,7 @@ def _kind(parts: Iterable[Part], found: Survey) -> str:
 
 
 def _find_parts(source: Source, found: Survey, rows: Iterable[TensorRow]) -> Iterator[Part]:
-    paths = [file.path for file in found.files]
+    paths = sorted((file.path for file in found.files), key=lambda path: path.count("/"))
     state_path = next((path for path in paths if path.rpartition("/")[2] == TRAINER_STATE), "")
     state = _read_state(source, state_path) if state_path else {}
     for name in PARTS:

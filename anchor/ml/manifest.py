@@ -106,6 +106,10 @@ def held_tensors(file: File) -> list[int]:
     return [*(extent.tensor for extent in file.extents), *file.unplaced]
 
 
+MANIFEST_HEAD: Final = MANIFEST_VERSION.to_bytes(8, "little") + (28).to_bytes(4, "little")
+"""How every encoded manifest begins: its version, and where its variable part starts."""
+
+
 def encode_manifest(manifest: Manifest) -> bytes:
     """The one encoding of `manifest`."""
     return schema_of(Manifest).encode(manifest)

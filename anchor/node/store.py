@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from anchor.errors import CorruptedLedger, Misuse, Unavailable
 
@@ -20,8 +20,10 @@ VERSION: Final = 1
 """Of the tables; an older file is brought up to it by MIGRATIONS, a newer one is refused."""
 MIGRATIONS: Final = (
     """
-    CREATE TABLE progress (
+    CREATE TABLE ledger (
         id INTEGER PRIMARY KEY CHECK (id = 0),
+        name TEXT NOT NULL,
+        genesis BLOB NOT NULL,      -- SSZ
         reserved INTEGER NOT NULL,  -- last epoch in which anything may have been signed
         may_sign INTEGER NOT NULL   -- 0 in a copy whose original may still be in use
     );
@@ -33,7 +35,8 @@ MIGRATIONS: Final = (
         ssz BLOB NOT NULL
     );
     CREATE TABLE entries (
-        position INTEGER PRIMARY KEY, root BLOB NOT NULL UNIQUE, slot INTEGER NOT NULL, ssz BLOB NOT NULL
+        position INTEGER PRIMARY KEY, root BLOB NOT NULL UNIQUE, slot INTEGER NOT NULL,
+        timestamp INTEGER NOT NULL, ssz BLOB NOT NULL
     );
     CREATE TABLE manifests (root BLOB PRIMARY KEY, ssz BLOB NOT NULL);
     """,
@@ -75,6 +78,8 @@ class StoredEntry:
     position: int
     root: bytes
     slot: int
+    timestamp: int
+    """Of its block; Unix time, seconds."""
     ssz: bytes
 
 
@@ -96,13 +101,14 @@ class Store:
         self._connection, self._path = connection, path
 
     @classmethod
-    def create(cls, path: Path, *, reserved: int, may_sign: bool) -> Self:
+    def create(cls, path: Path, name: str, genesis: bytes, *, reserved: int, may_sign: bool) -> Self:
         """A new, empty store. Raises Unavailable when it cannot be written."""
         store = cls._connect(path, "rwc")
         with store._transaction():
             for statement in "".join(MIGRATIONS).split(";"):
                 store._connection.execute(statement)
-            store._connection.execute("INSERT INTO progress VALUES (0, ?, ?)", (reserved, may_sign))
+            values = (name, genesis, reserved, may_sign)
+            store._connection.execute("INSERT INTO ledger VALUES (0, ?, ?, ?, ?)", values)
             store._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             store._connection.execute(f"PRAGMA user_version = {VERSION}")
         return store
@@ -114,8 +120,7 @@ class Store:
         Raises Unavailable when there is none, CorruptedLedger when it cannot be read, Misuse when a newer
         program wrote it.
         """
-        if not path.is_file():
-            raise Unavailable(f"There is no ledger in {path.parent}.", fix="Start one with: anchor init")
+        require_store(path)
         store = cls._connect(path, "rw" if writable else "ro")
         try:
             store._require_version(writable)
@@ -139,7 +144,8 @@ class Store:
             raise CorruptedLedger(f"{self._path} is not a ledger's store.")
         version = self._number("PRAGMA user_version")
         if version > VERSION:
-            raise Misuse(f"{self._path} was written by a newer anchor.", fix="Use that version, or a newer one.")
+            fix = "Use that version, or a newer one."
+            raise Misuse(f"{self._path} was written by a newer anchor.", fix=fix)
         if version < VERSION and writable:
             with self._transaction():
                 for statement in "".join(MIGRATIONS[version:]).split(";"):
@@ -155,12 +161,7 @@ class Store:
     def reserve(self, epoch: int) -> None:
         """Records that something may be signed in `epoch` from now on, and never again after a restart."""
         with self._transaction():
-            self._connection.execute("UPDATE progress SET reserved = ? WHERE reserved < ?", (epoch, epoch))
-
-    def allow_signing(self) -> None:
-        """Makes a copy the ledger that goes on."""
-        with self._transaction():
-            self._connection.execute("UPDATE progress SET may_sign = 1")
+            self._connection.execute("UPDATE ledger SET reserved = ? WHERE reserved < ?", (epoch, epoch))
 
     def commit(self, batch: Batch) -> None:
         """Adds a batch: all of it, or nothing."""
@@ -173,8 +174,8 @@ class Store:
                 [(s.slot, s.root, s.kept, s.ssz) for s in batch.snapshots],
             )
             run(
-                "INSERT INTO entries VALUES (?, ?, ?, ?)",
-                [(e.position, e.root, e.slot, e.ssz) for e in batch.entries],
+                "INSERT INTO entries VALUES (?, ?, ?, ?, ?)",
+                [(e.position, e.root, e.slot, e.timestamp, e.ssz) for e in batch.entries],
             )
             run("INSERT OR IGNORE INTO manifests VALUES (?, ?)", batch.manifests)
 
@@ -190,41 +191,46 @@ class Store:
         finally:
             self._connection.execute("ROLLBACK")
 
+    def get_name(self) -> str:
+        """What its operator calls the ledger."""
+        return str(next(self._rows("SELECT name FROM ledger"))[0])
+
+    def get_genesis(self) -> bytes:
+        """The encoding of the network's genesis."""
+        return bytes(next(self._rows("SELECT genesis FROM ledger"))[0])
+
     def get_reserved(self) -> int:
         """The last epoch in which anything may have been signed."""
-        return self._number("SELECT reserved FROM progress")
+        return self._number("SELECT reserved FROM ledger")
 
     def may_sign(self) -> bool:
         """False in a copy whose original may still be in use."""
-        return bool(self._number("SELECT may_sign FROM progress"))
-
-    def get_head(self) -> Block:
-        """The newest block. Raises CorruptedLedger when there is none."""
-        found = next(self._blocks("ORDER BY slot DESC LIMIT 1"), None)
-        if found is None:
-            raise CorruptedLedger(f"{self._path} holds no block.", fix=RESTORE)
-        return found
+        return bool(self._number("SELECT may_sign FROM ledger"))
 
     def find_block(self, root: bytes) -> Block | None:
         """The block with this root."""
-        return next(self._blocks("WHERE root = ?", root), None)
+        return self._find_block("SELECT * FROM blocks WHERE root = ?", root)
 
     def find_block_before(self, slot: int) -> Block | None:
         """The newest block at or before `slot`."""
-        return next(self._blocks("WHERE slot <= ? ORDER BY slot DESC LIMIT 1", slot), None)
+        return self._find_block("SELECT * FROM blocks WHERE slot <= ? ORDER BY slot DESC LIMIT 1", slot)
 
     def get_blocks(self, start: int, stop: int) -> Iterator[Block]:
         """Blocks of slots start … stop - 1, ascending."""
-        return self._blocks("WHERE slot >= ? AND slot < ? ORDER BY slot", start, stop)
+        sql = "SELECT * FROM blocks WHERE slot >= ? AND slot < ? ORDER BY slot"
+        return (Block(*row) for row in self._rows(sql, start, stop))
 
-    def _blocks(self, where: str, *values: bytes | int) -> Iterator[Block]:
-        return (Block(*row) for row in self._rows(f"SELECT slot, root, ssz FROM blocks {where}", *values))
+    def _find_block(self, sql: str, *values: bytes | int) -> Block | None:
+        row = next(self._rows(sql, *values), None)
+        return None if row is None else Block(*row)
 
-    def find_snapshot_before(self, slot: int) -> Snapshot | None:
-        """The newest snapshot of a state at or before `slot`."""
-        sql = "SELECT slot, root, ssz, kept FROM snapshots WHERE slot <= ? ORDER BY slot DESC LIMIT 1"
+    def get_snapshot_before(self, slot: int) -> Snapshot:
+        """The newest snapshot of a state at or before `slot`. Raises CorruptedLedger when there is none."""
+        sql = "SELECT slot, root, kept, ssz FROM snapshots WHERE slot <= ? ORDER BY slot DESC LIMIT 1"
         row = next(self._rows(sql, slot), None)
-        return None if row is None else Snapshot(*row)
+        if row is None:
+            raise CorruptedLedger(f"{self._path} holds no state from before slot {slot}.", fix=RESTORE)
+        return Snapshot(slot=row[0], root=row[1], kept=bool(row[2]), ssz=row[3])
 
     def get_newest_kept_slot(self) -> int:
         """Slot of the newest snapshot that stays."""
@@ -240,7 +246,7 @@ class Store:
 
     def get_entries(self, start: int, stop: int) -> Iterator[StoredEntry]:
         """Entries at positions start … stop - 1, ascending."""
-        sql = "SELECT position, root, slot, ssz FROM entries WHERE position >= ? AND position < ? ORDER BY 1"
+        sql = "SELECT * FROM entries WHERE position >= ? AND position < ? ORDER BY position"
         return (StoredEntry(*row) for row in self._rows(sql, start, stop))
 
     def find_manifest(self, root: bytes) -> bytes | None:
@@ -252,7 +258,7 @@ class Store:
         """Roots of all manifests, in their own order."""
         return [root for (root,) in self._rows("SELECT root FROM manifests ORDER BY root")]
 
-    def _rows(self, sql: str, *values: bytes | int) -> Iterator[tuple]:
+    def _rows(self, sql: str, *values: bytes | int) -> Iterator[tuple[Any, ...]]:
         with _told_plainly(self._path):
             yield from self._connection.execute(sql, values)
 
@@ -270,6 +276,12 @@ class Store:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+
+
+def require_store(path: Path) -> None:
+    """Raises Unavailable when there is no store at `path`."""
+    if not path.is_file():
+        raise Unavailable(f"There is no ledger in {path.parent}.", fix="Start one with: anchor init")
 
 
 RESTORE: Final = "Bring the ledger back from a backup with: anchor import"
