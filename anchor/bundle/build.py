@@ -28,7 +28,6 @@ from anchor.consensus.presets import LEDGER
 from anchor.consensus.text import format_checkpoint
 from anchor.errors import Misuse, Unavailable
 from anchor.merkle.proof import build_multiproof, build_proof
-from anchor.ml.manifest import encode_manifest
 
 
 def build_bundle(
@@ -50,7 +49,7 @@ def build_bundle(
     bundle = Bundle(
         version=BUNDLE_VERSION,
         publication=view.get_signed_entry(status.version.entry),
-        manifest=encode_manifest(view.get_manifest(status.version.manifest_root)),
+        manifest=view.get_manifest(status.version.manifest_root),
         trusted=_build_trusted_block(view, start),
         hardcoded_branch=_build_hardcoded_branch(view, way, hardcoded),
         hops=tuple(hops),

@@ -68,13 +68,13 @@ def _find_links(
     view: LedgerView, before: Place, middle: Checkpoint, registry: Sequence[Validator]
 ) -> tuple[Shown, Shown] | None:
     """Two successive supermajority links, to `middle` and from it; None when votes show no such."""
-    from_middle = [a for a in view.get_indexed_attestations(middle.epoch + 1) if a.data.source == middle]
+    from_middle = [a for a in view.get_attestations(middle.epoch + 1) if a.data.source == middle]
     finalising = _find_supermajority(from_middle, registry)
     if finalising is None:
         return None
     to_middle = [
         a
-        for a in view.get_indexed_attestations(middle.epoch)
+        for a in view.get_attestations(middle.epoch)
         if a.data.target == middle and a.data.source.epoch >= before.checkpoint.epoch
     ]
     justifying = _find_supermajority(to_middle, registry)

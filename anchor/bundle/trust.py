@@ -17,6 +17,8 @@ from anchor.errors import InvalidEntry, Misuse
 from anchor.files import PRIVATE, read_bounded, told_plainly, write_over
 
 SCHEMA: Final = "anchor-trust/1"
+NETWORK_SCHEMA: Final = "anchor-network/1"
+"""Of the public description of a network, which `anchor init` writes."""
 MAX_STORE_BYTES: Final = 1 << 20
 MAX_OPERATOR: Final = 200
 ONE_OPERATOR: Final = "one operator"
@@ -108,23 +110,37 @@ def to_json(trust: Trust) -> dict[str, Any]:
     }
 
 
-def parse_network_id(text: str) -> bytes:
-    """A network's identity: `0x` and 64 hexadecimal digits. Raises Misuse."""
-    if not re.fullmatch(r"0x[0-9a-f]{64}", text):
-        raise Misuse(f"{text!r} is no network's identity.", fix="See: anchor status")
-    return bytes.fromhex(text[2:])
+def read_network_id(path: Path) -> bytes:
+    """The identity of the network that a `network.json` describes, which commits to all of its configuration.
+
+    Raises Misuse for another file, Unavailable when it cannot be read.
+    """
+    try:
+        document = json.loads(read_bounded(path, MAX_STORE_BYTES, "a network's description"))
+        if document["schema"] != NETWORK_SCHEMA:
+            raise KeyError("schema")
+        return _parse_network_id(document["network_id"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise Misuse(f"{path} does not describe a network.", fix="Take the ledger's network.json.") from None
 
 
 def _from_json(name: str, entry: Any) -> Trust:
     trust = Trust(
         checkpoint=parse_checkpoint(entry["checkpoint"]),
         name=name,
-        network_id=None if entry["network_id"] is None else parse_network_id(entry["network_id"]),
+        network_id=None if entry["network_id"] is None else _parse_network_id(entry["network_id"]),
         operator=str(entry["operator"]),
         publishers={name: parse_identity(key) for name, key in entry["publishers"].items()},
     )
     _require_words(trust)
     return trust
+
+
+def _parse_network_id(text: str) -> bytes:
+    """`0x` and 64 hexadecimal digits. Raises ValueError, TypeError."""
+    if not re.fullmatch(r"0x[0-9a-f]{64}", text):
+        raise ValueError(text)
+    return bytes.fromhex(text[2:])
 
 
 def _require_words(trust: Trust) -> None:

@@ -8,7 +8,6 @@ from typing import Protocol
 from anchor.consensus.containers.entries import SignedEntry
 from anchor.consensus.containers.ledger import BeaconState
 from anchor.consensus.containers.phase0 import BeaconBlockHeader, Checkpoint, IndexedAttestation
-from anchor.ml.manifest import Manifest
 
 
 class LedgerView(Protocol):
@@ -28,11 +27,11 @@ class LedgerView(Protocol):
     def get_state(self, root: bytes) -> BeaconState:
         """The state after the block with this root; not to be written to."""
 
-    def get_indexed_attestations(self, epoch: int) -> Sequence[IndexedAttestation]:
+    def get_attestations(self, epoch: int) -> Sequence[IndexedAttestation]:
         """All known votes with a target of `epoch`, those in blocks that are not final included."""
 
     def get_signed_entry(self, position: int) -> SignedEntry:
         """The entry at this position of the ledger's list."""
 
-    def get_manifest(self, root: bytes) -> Manifest:
-        """The manifest with this root."""
+    def get_manifest(self, root: bytes) -> bytes:
+        """The encoding of the manifest with this root."""

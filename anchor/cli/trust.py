@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 from typing import Any
 
 from anchor.bundle.trust import (
@@ -11,7 +12,7 @@ from anchor.bundle.trust import (
     add_trust,
     get_store_path,
     load_store,
-    parse_network_id,
+    read_network_id,
     remove_trust,
     to_json,
 )
@@ -27,7 +28,8 @@ chooses it for you can show you another history.
 """
 EXAMPLES = """
 anchor trust add lab 0x…:12 --publisher acme=ed25519:…
-anchor trust add lab 0x…:12 --operator 'three universities' --network 0x…
+anchor trust add lab 0x…:12 --operator 'three universities' \\
+  --network network.json
 anchor trust list
 anchor trust remove lab
 """
@@ -46,7 +48,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="who may publish models named ORG/…; repeatable",
     )
     parser.add_argument("--operator", metavar="WORDS", help=f"who runs the network; else {ONE_OPERATOR!r}")
-    parser.add_argument("--network", metavar="ID", help="the network's identity: 0x and 64 digits")
+    parser.add_argument("--network", metavar="FILE", help="the network's description: network.json")
 
 
 def run(options: Namespace, terminal: Terminal) -> Outcome:
@@ -60,7 +62,7 @@ def _add(options: Namespace) -> Outcome:
     trust = Trust(
         checkpoint=parse_checkpoint(options.checkpoint),
         name=options.name,
-        network_id=None if options.network is None else parse_network_id(options.network),
+        network_id=None if options.network is None else read_network_id(Path(options.network)),
         operator=options.operator or ONE_OPERATOR,
         publishers=dict(_parse_pin(pin) for pin in options.publisher),
     )

@@ -8,7 +8,7 @@ from typing import Any
 from anchor.consensus.containers.entries import SignedEntry
 from anchor.consensus.containers.phase0 import BeaconBlockHeader, Checkpoint, IndexedAttestation
 from anchor.errors import Unavailable
-from anchor.ml.manifest import Manifest, manifest_root
+from anchor.ml.manifest import Manifest, encode_manifest, manifest_root
 from tests.consensus.ledgers import Chain
 
 
@@ -19,7 +19,7 @@ class ViewedChain(Chain):
         super().__init__(*arguments)
         self.states: dict[bytes, Any] = {}
         self.headers: dict[bytes, BeaconBlockHeader] = {}
-        self.manifests: dict[bytes, Manifest] = {}
+        self.manifests: dict[bytes, bytes] = {}
         self.entries: list[SignedEntry] = []
         self._keep()
 
@@ -36,7 +36,7 @@ class ViewedChain(Chain):
 
     def add_manifest(self, manifest: Manifest) -> bytes:
         root = manifest_root(manifest)
-        self.manifests[root] = manifest
+        self.manifests[root] = encode_manifest(manifest)
         return root
 
     def _keep(self) -> None:
@@ -61,7 +61,7 @@ class ViewedChain(Chain):
     def get_state(self, root: bytes) -> Any:
         return self.states[root]
 
-    def get_indexed_attestations(self, epoch: int) -> Sequence[IndexedAttestation]:
+    def get_attestations(self, epoch: int) -> Sequence[IndexedAttestation]:
         return [
             self.ledger.get_indexed_attestation(self.state, vote)
             for block in self.blocks
@@ -72,5 +72,5 @@ class ViewedChain(Chain):
     def get_signed_entry(self, position: int) -> SignedEntry:
         return self.entries[position]
 
-    def get_manifest(self, root: bytes) -> Manifest:
+    def get_manifest(self, root: bytes) -> bytes:
         return self.manifests[root]
