@@ -6,9 +6,9 @@ import time
 from dataclasses import dataclass
 from typing import Any, Final
 
+from anchor.bundle.evidence import Evidence
 from anchor.bundle.finality import Tally
 from anchor.bundle.trust import Trust
-from anchor.bundle.verify import Evidence
 from anchor.consensus.schemes import SCHEME_NAMES
 from anchor.consensus.text import format_checkpoint, format_identity, get_stage_name
 from anchor.errors import AnchorError

@@ -9,8 +9,9 @@ from functools import cached_property
 from typing import Any
 
 from anchor.bundle.build import build_bundle
+from anchor.bundle.evidence import Evidence, Expectations
 from anchor.bundle.types import Bundle, decode_bundle, encode_bundle
-from anchor.bundle.verify import Evidence, Expectations, verify_bundle
+from anchor.bundle.verify import verify_bundle
 from anchor.consensus.bls import NoSignatures
 from anchor.consensus.containers.entries import (
     ClaimOrganisation,
