@@ -14,6 +14,7 @@ from anchor.bundle.types import Bundle, decode_bundle, encode_bundle
 from anchor.bundle.verify import verify_bundle
 from anchor.consensus.bls import NoSignatures
 from anchor.consensus.containers.entries import (
+    Admission,
     ClaimOrganisation,
     Promote,
     Publish,
@@ -25,6 +26,7 @@ from anchor.consensus.containers.entries import (
 )
 from anchor.consensus.containers.ledger import Genesis
 from anchor.consensus.containers.phase0 import BeaconBlockHeader, Checkpoint, IndexedAttestation
+from anchor.consensus.duties import compute_admission, compute_deposit
 from anchor.consensus.forks.ledger import Ledger
 from anchor.consensus.hardcoded import HARDCODED, Table
 from anchor.errors import Unavailable
@@ -32,6 +34,7 @@ from anchor.ml.manifest import Manifest, encode_manifest, manifest_root
 from anchor.params import STAGE_DEVELOPMENT, STAGE_STAGING
 from tests.consensus.ledgers import (
     ADMINISTRATOR,
+    BLS,
     BOB,
     BOB_ROOT,
     ROOT,
@@ -41,6 +44,7 @@ from tests.consensus.ledgers import (
     identity,
     make_genesis,
     make_key,
+    make_secret_key,
 )
 
 
@@ -234,4 +238,25 @@ def make_published(manifest: Manifest, other: Manifest) -> Published:
         chain.make_entry([CAROL_ROOT], CAROL_ROOT, withdrawn),
     )
     chain.add_epochs(6)
+    return Published(chain, manifest, other)
+
+
+FOUNDERS, JOINERS = 4, 8
+
+
+def make_growing(manifest: Manifest, other: Manifest) -> Published:
+    """A ledger of four validators that admits eight more, and goes on until those have voted for epochs."""
+    chain = ViewedChain(make_genesis(validators=FOUNDERS))
+    chain.register(ROOT, SIGNING, "acme")
+    admissions = []
+    for index in range(FOUNDERS, FOUNDERS + JOINERS):
+        version, stake = chain.ledger.config.GENESIS_FORK_VERSION, chain.ledger.preset.MAX_EFFECTIVE_BALANCE
+        deposit = compute_deposit(make_secret_key(index), version, stake, BLS)
+        admission = Admission(deposit=deposit, expiry_epoch=1000)
+        body = compute_admission(chain.ledger, chain.state, chain.keys, admission)
+        admissions.append(chain.make_entry([ADMINISTRATOR], ADMINISTRATOR, body))
+    chain.add_block(*admissions)
+    chain.add_epochs(11)
+    chain.publish(ROOT, SIGNING, "acme/tiny", "1.0", manifest)
+    chain.add_epochs(4)
     return Published(chain, manifest, other)

@@ -16,17 +16,26 @@ TINY: Tensors = {
 }
 
 
+def write_original(folder: Path) -> Path:
+    """The files of acme/tiny 1.0."""
+    return write(folder, {"model.safetensors": safetensors(TINY), "config.json": b'{"layers": 2}'})
+
+
+def write_other(folder: Path) -> Path:
+    """The files of acme/tiny 1.1."""
+    return write(folder, {"model.safetensors": safetensors(TINY)})
+
+
 @pytest.fixture(scope="session")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that was published as acme/tiny 1.0; not to be written to."""
-    files = {"model.safetensors": safetensors(TINY), "config.json": b'{"layers": 2}'}
-    return write(tmp_path_factory.mktemp("published") / "tiny", files)
+    return write_original(tmp_path_factory.mktemp("published") / "tiny")
 
 
 @pytest.fixture(scope="session")
 def published(original: Path, tmp_path_factory: pytest.TempPathFactory) -> Published:
     """The ledger, on which everything is final."""
-    other = write(tmp_path_factory.mktemp("published") / "other", {"model.safetensors": safetensors(TINY)})
+    other = write_other(tmp_path_factory.mktemp("published") / "other")
     return make_published(anchor(original), anchor(other))
 
 

@@ -11,41 +11,19 @@ from anchor.bundle.build import build_bundle
 from anchor.bundle.finality import Place
 from anchor.bundle.hops import build_hops
 from anchor.bundle.types import MAX_VALIDATORS, decode_bundle
-from anchor.consensus.containers.entries import Admission
 from anchor.consensus.containers.phase0 import Checkpoint, IndexedAttestation
-from anchor.consensus.duties import compute_admission, compute_deposit
 from anchor.errors import Invalid, Misuse, Unavailable
 from anchor.params import DOMAIN_BEACON_ATTESTER
-from tests.bundle.chains import Published, ViewedChain
+from tests.bundle.chains import FOUNDERS, JOINERS, Published, ViewedChain, make_growing
 from tests.consensus.ledgers import (
-    ADMINISTRATOR,
     BLS,
-    ROOT,
-    SIGNING,
-    make_genesis,
     make_secret_key,
 )
-
-FOUNDERS, JOINERS = 4, 8
 
 
 @pytest.fixture(scope="module")
 def growing(published: Published) -> Published:
-    """A ledger of four validators that admits eight more, and goes on until those have voted for epochs."""
-    chain = ViewedChain(make_genesis(validators=FOUNDERS))
-    chain.register(ROOT, SIGNING, "acme")
-    admissions = []
-    for index in range(FOUNDERS, FOUNDERS + JOINERS):
-        version, stake = chain.ledger.config.GENESIS_FORK_VERSION, chain.ledger.preset.MAX_EFFECTIVE_BALANCE
-        deposit = compute_deposit(make_secret_key(index), version, stake, BLS)
-        admission = Admission(deposit=deposit, expiry_epoch=1000)
-        body = compute_admission(chain.ledger, chain.state, chain.keys, admission)
-        admissions.append(chain.make_entry([ADMINISTRATOR], ADMINISTRATOR, body))
-    chain.add_block(*admissions)
-    chain.add_epochs(11)
-    chain.publish(ROOT, SIGNING, "acme/tiny", "1.0", published.manifest)
-    chain.add_epochs(4)
-    return Published(chain, published.manifest, published.other)
+    return make_growing(published.manifest, published.other)
 
 
 def test_hops_cross_a_change_of_the_validator_set(growing: Published) -> None:
