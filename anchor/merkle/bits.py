@@ -116,9 +116,13 @@ class Bits(Sequence[bool]):
 
 @dataclass(frozen=True)
 class Bitvector(Schema[Bits]):
-    """Exactly `length` bits."""
+    """Exactly `length` bits, at least one."""
 
     length: int
+
+    def __post_init__(self) -> None:
+        if self.length < 1:
+            raise Misuse(f"A bitvector has at least one bit, not {self.length}.")
 
     @property
     def fixed_size(self) -> int:  # type: ignore[override]

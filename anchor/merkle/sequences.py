@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from anchor.errors import MalformedSSZ
+from anchor.errors import MalformedSSZ, Misuse
 from anchor.merkle.gindex import GeneralizedIndex
 from anchor.merkle.hashing import merkle_root
 from anchor.merkle.ssz import (
@@ -32,6 +32,10 @@ class Vector(Schema[Values]):
 
     element: Schema[Any]
     length: int
+
+    def __post_init__(self) -> None:
+        if self.length < 1:
+            raise Misuse(f"A vector has at least one element, not {self.length}.")
 
     @property
     def fixed_size(self) -> int | None:  # type: ignore[override]

@@ -92,10 +92,17 @@ INLINE void compress_lanes(uint32_t *const *states, const uint8_t *const *data, 
                            const int lanes)
 {
     State s[SHA256_LANES];
-    UNROLL for (int l = 0; l < lanes; l++) s[l] = state_from_words(states[l]);
-    for (size_t n = 0; n < blocks; n++) {
+    const uint8_t *next[SHA256_LANES];
+    UNROLL for (int l = 0; l < lanes; l++) {
+        s[l] = state_from_words(states[l]);
+        next[l] = data[l];
+    }
+    while (blocks--) {
         __m128i w[SHA256_LANES][4];
-        UNROLL for (int l = 0; l < lanes; l++) load_block(w[l], data[l] + SHA256_BLOCK * n);
+        UNROLL for (int l = 0; l < lanes; l++) {
+            load_block(w[l], next[l]);
+            next[l] += SHA256_BLOCK;
+        }
         compress_block(s, w, lanes);
     }
     UNROLL for (int l = 0; l < lanes; l++) {

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from anchor.consensus.bls import Signatures
 from anchor.consensus.containers.phase0 import Attestation, AttestationData, IndexedAttestation, Validator
+from anchor.consensus.execution import ExecutionEngine, accept_payload
 from anchor.consensus.forks.arithmetic import require, to_flags, total
 from anchor.consensus.forks.cache import Cache
 from anchor.consensus.forks.phase0.base import Base, State
@@ -17,7 +18,7 @@ from anchor.errors import InvalidTransition
 from anchor.merkle.hashing import sha256
 from anchor.merkle.lazy import np
 from anchor.params import DOMAIN_BEACON_ATTESTER, DOMAIN_BEACON_PROPOSER
-from anchor.types import CommitteeIndex, DomainType, Epoch, Gwei, Root, Slot, ValidatorIndex
+from anchor.types import Bytes32, CommitteeIndex, DomainType, Epoch, Gwei, Root, Slot, ValidatorIndex
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,8 +27,14 @@ if TYPE_CHECKING:
 class Accessors(Base):
     """The specification's `is_` and `get_`. What is costly is kept, by what it depends on."""
 
-    def __init__(self, preset: Preset, config: Config, signatures: Signatures) -> None:
-        super().__init__(preset, config, signatures)
+    def __init__(
+        self,
+        preset: Preset,
+        config: Config,
+        signatures: Signatures,
+        engine: ExecutionEngine = accept_payload,
+    ) -> None:
+        super().__init__(preset, config, signatures, engine)
         self._active_sets: Cache[ActiveSet] = Cache(16)
         self._balances: Cache[Gwei] = Cache(16)
         self._shufflings: Cache[NDArray[np.int64]] = Cache(16)
@@ -71,6 +78,14 @@ class Accessors(Base):
         return self._balances.get(
             version, lambda: self.get_total_balance(state, self.get_active_set(state, epoch).flags)
         )
+
+    def get_max_effective_balance(self, withdrawal_credentials: Bytes32) -> Gwei:
+        """The most that the effective balance of a validator with these credentials may be."""
+        return self.preset.MAX_EFFECTIVE_BALANCE
+
+    def get_max_effective_balances(self, state: State, rows: NDArray[np.int64]) -> NDArray[np.uint64] | int:
+        """`get_max_effective_balance` of the validators at `rows`, or one number for all."""
+        return self.preset.MAX_EFFECTIVE_BALANCE
 
     # Randomness and history
 
