@@ -121,7 +121,7 @@ def _without_ambiguous(
     blurred = {path for pair in twice for path in (pair.first, pair.second)}
     findings = []
     for name, first, second in twice:
-        chosen = next(filter(None, (index.select(name) for index in indices)), None)
+        chosen = next((index.places[name] for index in indices if name in index.places), None)
         selects = f"the index selects {chosen!r}" if chosen else "no index says which is meant"
         what = f"Tensor {name!r} is both here and in {first!r}; {selects}."
         findings.append(Finding(Answer.MALFORMED, second, what, (name,)))
