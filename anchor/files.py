@@ -58,8 +58,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
     Raises Misuse when `path` exists and is not an empty folder, Unavailable when it cannot be made.
     """
-    if path.is_symlink() or (path.exists() and not (path.is_dir() and not any(path.iterdir()))):
-        raise Misuse(f"{path} is there already, and is not an empty folder.", fix="Choose another folder.")
+    require_new_folder(path)
     staged = path.parent / f".{path.name}.{os.getpid()}.new"
     with told_plainly(path):
         staged.mkdir(mode=0o700, parents=True)
@@ -70,6 +69,13 @@ def new_folder(path: Path) -> Iterator[Path]:
             sync_folder(path.parent)
         finally:
             rmtree(staged, ignore_errors=True)
+
+
+def require_new_folder(path: Path) -> None:
+    """Raises Misuse when `path` exists and is not an empty folder."""
+    is_empty = path.is_dir() and not any(path.iterdir())
+    if path.is_symlink() or (path.exists() and not is_empty):
+        raise Misuse(f"{path} is there already, and is not an empty folder.", fix="Choose another folder.")
 
 
 def read_bounded(path: Path, limit: int, what: str) -> bytes:
