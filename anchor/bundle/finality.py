@@ -7,7 +7,7 @@ from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from anchor.bundle.types import Hop, Vote, registry_root, root_of, state_index
+from anchor.bundle.types import Hop, Link, Vote, registry_root, root_of, state_index
 from anchor.consensus.bls import Bls
 from anchor.consensus.containers.phase0 import (
     AttestationData,
@@ -40,13 +40,6 @@ class Place(NamedTuple):
 
     checkpoint: Checkpoint
     header: BeaconBlockHeader
-
-
-class Link(NamedTuple):
-    """A vote's two checkpoints."""
-
-    source: Checkpoint
-    target: Checkpoint
 
 
 class Tally(NamedTuple):
@@ -91,12 +84,12 @@ def verify_hops(
         _verify_registry(hop, way[-1])
         place = _verify_progress(hop, way[-1])
         after = Checkpoint(epoch=hop.epoch + 1, root=hop.next_root)
-        for link, votes in (
-            (Link(hop.source, place.checkpoint), hop.justifying),
-            (Link(place.checkpoint, after), hop.finalising),
+        for link, source, target in (
+            (hop.justifying, hop.source, place.checkpoint),
+            (hop.finalising, place.checkpoint, after),
         ):
-            tallies.append(count_votes(votes, link, hop.registry))
-            verify_votes(votes, link, hop.registry, chain)
+            tallies.append(count_votes(link.votes, target.epoch, hop.registry))
+            _verify_signature(link, source, target, hop.registry, chain)
         way.append(place)
     return tuple(way), tuple(tallies)
 
@@ -125,14 +118,13 @@ def _verify_progress(hop: Hop, before: Place) -> Place:
     return Place(Checkpoint(epoch=hop.epoch, root=root_of(hop.header)), hop.header)
 
 
-def count_votes(votes: Sequence[Vote], link: Link, registry: Sequence[Validator]) -> Tally:
-    """Counts each active, unslashed validator once. There is one way to list the same votes: strictly
-    ascending, none that adds nobody.
+def count_votes(votes: Sequence[Vote], epoch: int, registry: Sequence[Validator]) -> Tally:
+    """Counts each active, unslashed validator once, in votes whose target is of `epoch`. There is one way to
+    list the same votes: strictly ascending, none that adds nobody.
 
     Raises InvalidEvidence for less than two thirds of the active stake.
     """
-    epoch, able = link.target.epoch, get_able(registry, link.target.epoch)
-    counted = 0
+    able, counted = get_able(registry, epoch), 0
     for vote in votes:
         _require_place(vote, epoch, len(registry))
         added = int.from_bytes(vote.participants.data, "little") & able & ~counted
@@ -175,19 +167,27 @@ def _require_place(vote: Vote, epoch: int, validators: int) -> None:
         )
 
 
-def verify_votes(votes: Sequence[Vote], link: Link, registry: Sequence[Validator], chain: Chain) -> None:
-    """Raises InvalidSignature unless every vote carries the signatures of all its participants."""
-    version = chain.get_version(link.target.epoch)
+def _verify_signature(
+    link: Link, source: Checkpoint, target: Checkpoint, registry: Sequence[Validator], chain: Chain
+) -> None:
+    """Raises InvalidSignature unless all participants of a link signed their votes.
+
+    One sum of signatures over many messages is sound for keys that were proven to be possessed (rule 23), and
+    the registry of a ledger admits no others.
+    """
+    version = chain.get_version(target.epoch)
     domain = compute_domain(DOMAIN_BEACON_ATTESTER, version, chain.network_id)
-    for vote in votes:
+    keys, messages = [], []
+    for vote in link.votes:
         data = AttestationData(
             slot=vote.slot,
             index=vote.index,
             beacon_block_root=vote.beacon_block_root,
-            source=link.source,
-            target=link.target,
+            source=source,
+            target=target,
         )
-        message = compute_signing_root(root_of(data), domain)
-        keys = [registry[i].pubkey for i in vote.participants.get_set_indices()]
-        if not signatures().fast_aggregate_verify(keys, message, vote.signature):
-            raise InvalidSignature(f"The signature of a vote of slot {vote.slot} is not by its participants.")
+        messages.append(compute_signing_root(root_of(data), domain))
+        voters = [registry[i].pubkey for i in vote.participants.get_set_indices()]
+        keys.append(signatures().eth_aggregate_pubkeys(voters))
+    if not signatures().aggregate_verify(keys, messages, link.signature):
+        raise InvalidSignature(f"The votes of epoch {target.epoch} are not signed by their participants.")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from anchor.bundle.finality import Link, Place, count_votes, get_able, signatures
+from anchor.bundle.finality import Place, count_votes, get_able, signatures
 from anchor.bundle.types import (
     LEDGER_SCOPE,
     MAX_HOPS,
     MAX_VALIDATORS,
     Hop,
+    Link,
     Vote,
     state_index,
 )
@@ -45,62 +46,60 @@ def _find_hop(view: LedgerView, before: Place, epoch: int) -> Hop | None:
         links = _find_links(view, before, view.get_checkpoint(target), registry)
         header = view.get_header(view.get_checkpoint(target).root)
         if links and header.slot > before.header.slot:
-            (source, justifying), (after, finalising) = links
+            (towards, justifying), (onwards, finalising) = links
             return Hop(
                 registry=registry,
                 registry_branch=build_proof(tree, state_index("validators")),
-                source=source,
+                source=towards.source,
                 epoch=target,
                 header=header,
-                next_root=after.root,
+                next_root=onwards.target.root,
                 justifying=justifying,
                 finalising=finalising,
             )
     return None
 
 
-Shown = tuple[Checkpoint, tuple[Vote, ...]]
-"""A link's other checkpoint, and the votes for it."""
+Shown = tuple[AttestationData, Link]
+"""Any of the votes of a link, which tells its checkpoints, and the link."""
 
 
 def _find_links(
     view: LedgerView, before: Place, middle: Checkpoint, registry: Sequence[Validator]
 ) -> tuple[Shown, Shown] | None:
     """Two successive supermajority links, to `middle` and from it; None when votes show no such."""
-    finalising = [a for a in view.get_attestations(middle.epoch + 1) if a.data.source == middle]
-    after = _find_supermajority(finalising, registry)
-    if after is None:
+    from_middle = [a for a in view.get_attestations(middle.epoch + 1) if a.data.source == middle]
+    finalising = _find_supermajority(from_middle, registry)
+    if finalising is None:
         return None
-    justifying = [
+    to_middle = [
         a
         for a in view.get_attestations(middle.epoch)
         if a.data.target == middle and a.data.source.epoch >= before.checkpoint.epoch
     ]
-    towards = _find_supermajority(justifying, registry)
-    if towards is None:
-        return None
-    return (towards[0].source, towards[1]), (after[0].target, after[1])
+    justifying = _find_supermajority(to_middle, registry)
+    return None if justifying is None else (justifying, finalising)
 
 
 def _find_supermajority(
     attestations: Iterable[IndexedAttestation], registry: Sequence[Validator]
-) -> tuple[Link, tuple[Vote, ...]] | None:
-    """The link for which two thirds of `registry` voted, and their votes."""
-    by_link: dict[Link, list[IndexedAttestation]] = defaultdict(list)
+) -> Shown | None:
+    """The link for which two thirds of `registry` voted."""
+    by_link: dict[tuple[Checkpoint, Checkpoint], list[IndexedAttestation]] = defaultdict(list)
     for attestation in attestations:
         if max(attestation.attesting_indices) < len(registry):  # a newer validator's key is not proven here
-            by_link[Link(attestation.data.source, attestation.data.target)].append(attestation)
-    for link, voted in by_link.items():
-        votes = choose_votes(voted, len(registry), get_able(registry, link.target.epoch))
+            by_link[attestation.data.source, attestation.data.target].append(attestation)
+    for (_, target), voted in by_link.items():
+        link = _build_link(voted, len(registry), get_able(registry, target.epoch))
         try:
-            count_votes(votes, link, registry)
+            count_votes(link.votes, target.epoch, registry)
         except InvalidEvidence:
             continue
-        return link, votes
+        return voted[0].data, link
     return None
 
 
-def choose_votes(attestations: Iterable[IndexedAttestation], validators: int, able: int) -> tuple[Vote, ...]:
+def _build_link(attestations: Iterable[IndexedAttestation], validators: int, able: int) -> Link:
     """One vote for each thing said, in order, none that adds nobody to those before it.
 
     `able` has a bit for each validator that counts (`get_able`).
@@ -108,29 +107,30 @@ def choose_votes(attestations: Iterable[IndexedAttestation], validators: int, ab
     by_data: dict[AttestationData, list[IndexedAttestation]] = defaultdict(list)
     for attestation in attestations:
         by_data[attestation.data].append(attestation)
-    votes = [_merge(data, alike, validators) for data, alike in by_data.items()]
-    votes.sort(key=lambda vote: (vote.slot, vote.index, vote.beacon_block_root))
-    chosen = []
-    for vote in votes:
-        voters = int.from_bytes(vote.participants.data, "little") & able
+    votes, parts = [], []
+    for data in sorted(by_data, key=lambda data: (data.slot, data.index, data.beacon_block_root)):
+        participants, signed = _join(by_data[data], validators)
+        voters = int.from_bytes(participants.data, "little") & able
         if voters:
-            chosen.append(vote)
+            votes.append(
+                Vote(
+                    slot=data.slot,
+                    index=data.index,
+                    beacon_block_root=data.beacon_block_root,
+                    participants=participants,
+                )
+            )
+            parts.extend(signed)
         able &= ~voters
-    return tuple(chosen)
+    return Link(votes=tuple(votes), signature=signatures().aggregate(parts) if parts else bytes(96))
 
 
-def _merge(data: AttestationData, alike: Sequence[IndexedAttestation], validators: int) -> Vote:
-    """One vote of as many of `alike` as share no signer, the largest first."""
+def _join(alike: Sequence[IndexedAttestation], validators: int) -> tuple[Bits, list[bytes]]:
+    """The signers of as many of `alike` as share none, the largest first, and their signatures."""
     signers: set[int] = set()
     parts = []
     for attestation in sorted(alike, key=lambda a: -len(a.attesting_indices)):
         if signers.isdisjoint(attestation.attesting_indices):
             signers.update(attestation.attesting_indices)
             parts.append(attestation.signature)
-    return Vote(
-        slot=data.slot,
-        index=data.index,
-        beacon_block_root=data.beacon_block_root,
-        participants=Bits([i in signers for i in range(validators)]),
-        signature=parts[0] if len(parts) == 1 else signatures().aggregate(parts),
-    )
+    return Bits([i in signers for i in range(validators)]), parts

@@ -51,14 +51,22 @@ class TrustedBlock(Container):
 
 
 class Vote(Container):
-    """What validators signed together: a slot and a head, under the link that the vote is listed in."""
+    """What some validators said alike: a slot and a head, under the link that the vote belongs to."""
 
     slot: Slot
     index: CommitteeIndex
     beacon_block_root: Root
     participants: Annotated[Bits, Limit(MAX_VALIDATORS)]
     """A bit for each validator of the registry."""
+
+
+class Link(Container):
+    """The votes of two thirds of the stake for going from one checkpoint to another."""
+
+    votes: Annotated[tuple[Vote, ...], Limit(MAX_VALIDATORS)]
+    """Strictly ascending by slot, index and head; each adds a validator that counts."""
     signature: BLSSignature
+    """The sum of all participants' signatures, each over its own vote."""
 
 
 class Hop(Container):
@@ -74,10 +82,10 @@ class Hop(Container):
     header: BeaconBlockHeader
     next_root: Root
     """Root of the checkpoint that stands in the next epoch."""
-    justifying: Annotated[tuple[Vote, ...], Limit(MAX_VALIDATORS)]
-    """Votes for source → (epoch, header), strictly ascending by slot, index and head."""
-    finalising: Annotated[tuple[Vote, ...], Limit(MAX_VALIDATORS)]
-    """Votes for (epoch, header) → (epoch + 1, next_root), in the same order."""
+    justifying: Link
+    """source → (epoch, header)."""
+    finalising: Link
+    """(epoch, header) → (epoch + 1, next_root)."""
 
 
 class Status(Container):

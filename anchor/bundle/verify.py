@@ -27,6 +27,7 @@ from anchor.consensus.entries import (
 from anchor.consensus.hardcoded import HARDCODED, Table, get_newest
 from anchor.consensus.presets import LEDGER
 from anchor.consensus.text import format_identity, get_stage_name
+from anchor.consensus.weak_subjectivity import compute_expiry_by_timestamp
 from anchor.errors import (
     InvalidEvidence,
     InvalidProof,
@@ -197,18 +198,23 @@ def _verify_trusted_state(block: TrustedBlock, network_id: bytes | None) -> Chai
 
 
 def _verify_age(block: TrustedBlock, accepts_stale: bool, now: int) -> bool:
-    """Step 4. True for a stale block that the user accepts."""
+    """Step 4 (rule 21). True for a stale block that the user accepts.
+
+    A block's timestamp is its slot's own time where slots pass by the wall clock, and where they pass when
+    blocks are made, it is all that tells its age.
+    """
     _require_past(block.timestamp, now)
-    age = now - block.timestamp
-    epoch_seconds = LEDGER.SLOTS_PER_EPOCH * block.network.seconds_per_slot
-    period = block.network.weak_subjectivity_period * epoch_seconds
-    if age > period and not accepts_stale:
+    network = block.network
+    expiry = compute_expiry_by_timestamp(
+        block.timestamp, network.weak_subjectivity_period, network.seconds_per_slot, LEDGER.SLOTS_PER_EPOCH
+    )
+    if now >= expiry and not accepts_stale:
         raise StaleTrust(
-            f"The trusted block is {age} seconds old, and the network's weak-subjectivity period is "
-            f"{period}: validators that have left since could forge what follows.",
+            f"The trusted block is {now - block.timestamp} seconds old, and the network's weak-subjectivity "
+            f"period is {expiry - block.timestamp}: who has left since could forge what follows.",
             fix="Get a newer checkpoint from a source that you trust, or say --allow-stale-trust.",
         )
-    return age > period
+    return now >= expiry
 
 
 def _verify_hardcoded(bundle: Bundle, way: tuple[Place, ...], network_id: bytes, table: Table) -> None:
