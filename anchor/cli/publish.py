@@ -36,7 +36,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--model", metavar="ORG/NAME", required=True, help="what it is called")
     parser.add_argument("--version", required=True, help="which version of it this is; never used before")
     add_key_options(parser)
-    parser.add_argument("--root-key", metavar="FILE", help="needed once a ledger (default: the key's FILE.root)")
+    parser.add_argument(
+        "--root-key", metavar="FILE", help="needed once a ledger (default: the key's FILE.root)"
+    )
     add_ledger_option(parser)
     parser.add_argument("--lineage", metavar="FILE", help="JSON that tells where the model comes from")
     parser.add_argument(

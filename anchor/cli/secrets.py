@@ -27,7 +27,9 @@ def add_passphrase_option(parser: ArgumentParser) -> None:
 
 def add_key_options(parser: ArgumentParser) -> None:
     """A publisher's signing key, beside the ledger's own passphrase."""
-    parser.add_argument("--key", metavar="FILE", required=True, help="the publisher's signing key (anchor keygen)")
+    parser.add_argument(
+        "--key", metavar="FILE", required=True, help="the publisher's signing key (anchor keygen)"
+    )
     add_passphrase_option(parser)
     text = f"the key's passphrase, where it is another one than the ledger's (else ${KEY_VARIABLE})"
     parser.add_argument("--key-passphrase-file", metavar="FILE", help=text)
@@ -42,7 +44,7 @@ def read_passphrase(path: str | None, what: str, *, confirm: bool = False) -> st
 
 
 def read_key_passphrase(key_path: str | None, path: str | None, what: str) -> str:
-    """The passphrase of a publisher's key: its own, else the one that was given for everything, else a prompt."""
+    """The passphrase of a publisher's key: its own, else the one given for everything, else a prompt."""
     given = find_passphrase(key_path, (KEY_VARIABLE,)) or find_passphrase(path, (VARIABLE,))
     return given or _ask(what, confirm=False)
 
@@ -84,5 +86,3 @@ def read_key(path: str, kind: str) -> KeyFile:
     if file.kind != kind:
         raise Misuse(f"{path} is a {file.kind} key, and a {kind} key is needed.", fix="Give the other file.")
     return file
-
-

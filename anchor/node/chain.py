@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -40,6 +41,27 @@ class Head(NamedTuple):
     state: State
 
 
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a ledger stands."""
+
+    name: str
+    network_id: bytes
+    genesis: Checkpoint
+    head: bytes
+    """Root of the newest block."""
+    slot: int
+    epoch: int
+    timestamp: int
+    """Of the newest block; Unix time, seconds."""
+    justified: Checkpoint
+    finalized: Checkpoint
+    validators: int
+    entries: int
+    may_sign: bool
+    """False for a copy that only reads."""
+
+
 class Chain:
     """One linear chain. Nothing here writes."""
 
@@ -62,6 +84,11 @@ class Chain:
     def _replayer(self) -> Ledger:
         """The rules, for blocks whose signatures were checked before they were stored."""
         return Ledger(LEDGER, compute_config(self.genesis), NoSignatures())
+
+    @property
+    def name(self) -> str:
+        """What the operator calls the ledger."""
+        return self._store.get_name()
 
     @property
     def scope(self) -> Scope:
@@ -116,6 +143,10 @@ class Chain:
             body_root=self.ledger.hash_tree_root(block.body),
         )
 
+    def get_blocks(self) -> Iterator[SignedBeaconBlock]:
+        """All blocks, ascending."""
+        return (self.decode_block(stored) for stored in self._store.get_blocks(0, FOREVER))
+
     def decode_block(self, stored: Block) -> SignedBeaconBlock:
         """A stored block. Raises CorruptedLedger when it is not what was stored."""
         block: SignedBeaconBlock = _decode(
@@ -131,7 +162,30 @@ class Chain:
             raise CorruptedLedger(f"The state of slot {snapshot.slot} is not what was stored.", fix=RESTORE)
         return state
 
+    def get_status(self) -> Status:
+        """How the ledger stands."""
+        root, state = self.get_head()
+        justified, finalized = self.get_finality(state)
+        return Status(
+            name=self.name,
+            network_id=state.genesis_validators_root,
+            genesis=self.get_checkpoint(0),
+            head=root,
+            slot=state.slot,
+            epoch=self.ledger.get_current_epoch(state),
+            timestamp=state.timestamp,
+            justified=justified,
+            finalized=finalized,
+            validators=len(state.validators),
+            entries=len(state.entries),
+            may_sign=self._store.may_sign(),
+        )
+
     # What is on it
+
+    def get_entries(self, start: int, stop: int) -> Iterator[tuple[StoredEntry, SignedEntry]]:
+        """The entries at positions start … stop - 1, ascending."""
+        return ((stored, self.decode_entry(stored)) for stored in self._store.get_entries(start, stop))
 
     def get_entry(self, position: int) -> tuple[StoredEntry, SignedEntry]:
         """The entry at `position` of the ledger's list. Raises Unavailable when there is none yet."""
@@ -160,6 +214,10 @@ class Chain:
         if manifest_root(manifest) != root:
             raise CorruptedLedger(f"Manifest 0x{root.hex()} is not what was stored.", fix=RESTORE)
         return data
+
+    def get_manifest_roots(self) -> list[bytes]:
+        """Roots of all manifests that are kept here."""
+        return self._store.get_manifest_roots()
 
     def verify_entries(self, entries: Sequence[SignedEntry]) -> None:
         """Raises Invalid unless the ledger would take these entries next, in this order. Changes nothing."""

@@ -87,8 +87,9 @@ class StoredEntry:
 class Batch:
     """What one commit adds."""
 
-    blocks: tuple[Block, ...]
-    snapshots: tuple[Snapshot, ...]
+    blocks: tuple[Block, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()
+    """Where there are any, they replace those that are not kept."""
     entries: tuple[StoredEntry, ...] = ()
     manifests: tuple[tuple[bytes, bytes], ...] = ()
     """Root and encoding of each."""
@@ -168,7 +169,8 @@ class Store:
         with self._transaction():
             run = self._connection.executemany
             run("INSERT INTO blocks VALUES (?, ?, ?)", [(b.slot, b.root, b.ssz) for b in batch.blocks])
-            self._connection.execute("DELETE FROM snapshots WHERE NOT kept")
+            if batch.snapshots:
+                self._connection.execute("DELETE FROM snapshots WHERE NOT kept")
             run(
                 "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)",
                 [(s.slot, s.root, s.kept, s.ssz) for s in batch.snapshots],
