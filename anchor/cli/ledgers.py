@@ -31,23 +31,25 @@ def get_folder(options: Namespace) -> Path:
 
 
 def unlock(options: Namespace, folder: Path) -> tuple[bytes, Author]:
-    """The committee's seed and the publisher, without its root key."""
-    from anchor.node.folder import unlock_seed
+    """The committee's seed and the publisher, without its root key.
 
-    seed = unlock_seed(folder, read_passphrase(options.passphrase_file, f"the ledger {folder}"))
-    return seed, unlock_author(options)
+    Opening a secret takes a while, by design: both are opened at once.
+    """
+    from concurrent.futures import ThreadPoolExecutor
 
-
-def unlock_author(options: Namespace) -> Author:
-    """The publisher whose signing key the options name."""
     from anchor.consensus.text import parse_identity
+    from anchor.node.folder import unlock_seed
     from anchor.node.keys import decrypt_secret, derive_signing_keys
     from anchor.node.publishing import Author
 
     file = read_key(options.key, "signing")
-    passphrase = read_key_passphrase(options.key_passphrase_file, options.passphrase_file, options.key)
-    keys = derive_signing_keys(decrypt_secret(file, passphrase, options.key), file.schemes)
-    return Author(parse_identity(file.identity), keys)
+    passphrase = read_passphrase(options.passphrase_file, f"the ledger {folder}")
+    of_key = read_key_passphrase(options.key_passphrase_file, options.passphrase_file, options.key)
+    with ThreadPoolExecutor(2) as pool:
+        seed = pool.submit(unlock_seed, folder, passphrase)
+        secret = pool.submit(decrypt_secret, file, of_key, options.key)
+    keys = derive_signing_keys(secret.result(), file.schemes)
+    return seed.result(), Author(parse_identity(file.identity), keys)
 
 
 class Watch:

@@ -20,7 +20,7 @@ from anchor.consensus.forks.cache import Cache
 from anchor.consensus.forks.ledger import Ledger
 from anchor.consensus.forks.ledger.genesis import compute_config
 from anchor.consensus.presets import LEDGER
-from anchor.errors import CorruptedLedger, MalformedSSZ, Unavailable
+from anchor.errors import CorruptedLedger, MalformedSSZ, Misuse, Unavailable
 from anchor.merkle.scope import Scope, hash_tree_root, schema_of
 from anchor.merkle.ssz import Schema
 from anchor.ml.manifest import Manifest, manifest_root
@@ -98,9 +98,9 @@ class Chain:
     # Blocks and states
 
     def get_head(self) -> Head:
-        """The newest block's state. Raises CorruptedLedger when it is not what was stored."""
+        """The newest block, and its state, not to be written to."""
         snapshot = self._store.get_snapshot_before(FOREVER)
-        return Head(snapshot.root, self._decode_snapshot(snapshot))
+        return Head(snapshot.root, self._states.get(snapshot.root, lambda: self._decode_snapshot(snapshot)))
 
     def get_state(self, root: bytes) -> State:
         """The state that block `root` leads to, not to be written to."""
@@ -220,7 +220,15 @@ class Chain:
         return self._store.get_manifest_roots()
 
     def verify_entries(self, entries: Sequence[SignedEntry]) -> None:
-        """Raises Invalid unless the ledger would take these entries next, in this order. Changes nothing."""
+        """Judges whether the ledger would take these entries next, in this order. Changes nothing.
+
+        Raises Misuse in a copy that only reads, Invalid for entries that it refuses.
+        """
+        if not self._store.may_sign():
+            raise Misuse(
+                "This copy of the ledger only reads: its original may still be signing.",
+                fix="When the original is gone for good, import its backup again with --take-over.",
+            )
         ahead = self.get_head().state.copy()
         self.ledger.process_slots(ahead, self.ledger.compute_start_slot_at_epoch(self.get_next_epoch()))
         for entry in entries:
