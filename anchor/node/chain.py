@@ -20,7 +20,7 @@ from anchor.consensus.forks.cache import Cache
 from anchor.consensus.forks.ledger import Ledger
 from anchor.consensus.forks.ledger.genesis import compute_config
 from anchor.consensus.presets import LEDGER
-from anchor.errors import CorruptedLedger, MalformedSSZ, Misuse, Unavailable
+from anchor.errors import CorruptedLedger, Invalid, MalformedSSZ, Misuse, Unavailable
 from anchor.merkle.scope import Scope, hash_tree_root, schema_of
 from anchor.merkle.ssz import Schema
 from anchor.ml.manifest import Manifest, manifest_root
@@ -111,9 +111,14 @@ class Chain:
         slot = self.get_slot(root)
         snapshot = self._store.get_snapshot_before(slot)
         state = self._decode_snapshot(snapshot)
-        for stored in self._store.get_blocks(snapshot.slot + 1, slot + 1):
-            block = self.decode_block(stored)
-            state = self._replayer.state_transition(state, block, validate_result=False)
+        try:
+            for stored in self._store.get_blocks(snapshot.slot + 1, slot + 1):
+                block = self.decode_block(stored)
+                state = self._replayer.state_transition(state, block, validate_result=False)
+        except Invalid as error:
+            raise CorruptedLedger(
+                f"The stored blocks do not follow each other: {error.what}", fix=RESTORE
+            ) from None
         if compute_block_root(self.ledger, state) != root:
             raise CorruptedLedger(f"The blocks up to slot {slot} lead to another state.", fix=RESTORE)
         return state
@@ -144,21 +149,28 @@ class Chain:
         )
 
     def get_blocks(self) -> Iterator[SignedBeaconBlock]:
-        """All blocks, ascending."""
-        return (self.decode_block(stored) for stored in self._store.get_blocks(0, FOREVER))
+        """All blocks, ascending. Raises CorruptedLedger where one is missing."""
+        parent = self.get_checkpoint(0).root
+        for stored in self._store.get_blocks(0, FOREVER):
+            block = self.decode_block(stored)
+            if block.message.parent_root != parent:
+                raise CorruptedLedger(f"The block before slot {stored.slot} is missing.", fix=RESTORE)
+            parent = stored.root
+            yield block
 
     def decode_block(self, stored: Block) -> SignedBeaconBlock:
         """A stored block. Raises CorruptedLedger when it is not what was stored."""
         block: SignedBeaconBlock = _decode(
             self.scope.schema(SignedBeaconBlock), stored.ssz, f"The block of slot {stored.slot}"
         )
-        if self.ledger.hash_tree_root(block.message) != stored.root:
+        roots = self.ledger.hash_tree_root(block.message), self.ledger.hash_tree_root(block)
+        if roots != (stored.root, stored.signed_root) or block.message.slot != stored.slot:
             raise CorruptedLedger(f"The block of slot {stored.slot} is not what was stored.", fix=RESTORE)
         return block
 
     def _decode_snapshot(self, snapshot: Snapshot) -> State:
         state = _decode(self.scope.schema("BeaconState"), snapshot.ssz, f"The state of slot {snapshot.slot}")
-        if compute_block_root(self.ledger, state) != snapshot.root:
+        if compute_block_root(self.ledger, state) != snapshot.root or state.slot != snapshot.slot:
             raise CorruptedLedger(f"The state of slot {snapshot.slot} is not what was stored.", fix=RESTORE)
         return state
 
