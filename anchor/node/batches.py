@@ -40,11 +40,16 @@ def make_batch(
 ) -> Batch:
     """The batch of a run of blocks, upon a chain whose newest kept state is of slot `newest_kept`."""
     return Batch(
-        blocks=tuple([Block(item.slot, item.root, ledger.scope.encode(item.block)) for item in made]),
+        blocks=tuple([_make_block(ledger, item) for item in made]),
         snapshots=tuple(_make_snapshots(ledger, made, finalized_root, newest_kept)),
         entries=tuple([entry for item in made for entry in _make_entries(item)]),
         manifests=tuple(manifests),
     )
+
+
+def _make_block(ledger: Ledger, item: Made) -> Block:
+    signed_root = ledger.hash_tree_root(item.block)
+    return Block(item.slot, item.root, signed_root, ledger.scope.encode(item.block))
 
 
 def make_snapshot(ledger: Ledger, root: bytes, state: Any, *, kept: bool) -> Snapshot:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -19,7 +20,7 @@ from anchor.consensus.forks.cache import Cache
 from anchor.consensus.forks.ledger import Ledger
 from anchor.consensus.forks.ledger.genesis import compute_config
 from anchor.consensus.presets import LEDGER
-from anchor.errors import CorruptedLedger, MalformedSSZ, Unavailable
+from anchor.errors import CorruptedLedger, Invalid, MalformedSSZ, Misuse, Unavailable
 from anchor.merkle.scope import Scope, hash_tree_root, schema_of
 from anchor.merkle.ssz import Schema
 from anchor.ml.manifest import Manifest, manifest_root
@@ -38,6 +39,27 @@ class Head(NamedTuple):
 
     root: bytes
     state: State
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a ledger stands."""
+
+    name: str
+    network_id: bytes
+    genesis: Checkpoint
+    head: bytes
+    """Root of the newest block."""
+    slot: int
+    epoch: int
+    timestamp: int
+    """Of the newest block; Unix time, seconds."""
+    justified: Checkpoint
+    finalized: Checkpoint
+    validators: int
+    entries: int
+    may_sign: bool
+    """False for a copy that only reads."""
 
 
 class Chain:
@@ -64,6 +86,11 @@ class Chain:
         return Ledger(LEDGER, compute_config(self.genesis), NoSignatures())
 
     @property
+    def name(self) -> str:
+        """What the operator calls the ledger."""
+        return self._store.get_name()
+
+    @property
     def scope(self) -> Scope:
         """The sizes of the network's records."""
         return self.ledger.scope
@@ -71,9 +98,9 @@ class Chain:
     # Blocks and states
 
     def get_head(self) -> Head:
-        """The newest block's state. Raises CorruptedLedger when it is not what was stored."""
+        """The newest block, and its state, not to be written to."""
         snapshot = self._store.get_snapshot_before(FOREVER)
-        return Head(snapshot.root, self._decode_snapshot(snapshot))
+        return Head(snapshot.root, self._states.get(snapshot.root, lambda: self._decode_snapshot(snapshot)))
 
     def get_state(self, root: bytes) -> State:
         """The state that block `root` leads to, not to be written to."""
@@ -84,9 +111,14 @@ class Chain:
         slot = self.get_slot(root)
         snapshot = self._store.get_snapshot_before(slot)
         state = self._decode_snapshot(snapshot)
-        for stored in self._store.get_blocks(snapshot.slot + 1, slot + 1):
-            block = self.decode_block(stored)
-            state = self._replayer.state_transition(state, block, validate_result=False)
+        try:
+            for stored in self._store.get_blocks(snapshot.slot + 1, slot + 1):
+                block = self.decode_block(stored)
+                state = self._replayer.state_transition(state, block, validate_result=False)
+        except Invalid as error:
+            raise CorruptedLedger(
+                f"The stored blocks do not follow each other: {error.what}", fix=RESTORE
+            ) from None
         if compute_block_root(self.ledger, state) != root:
             raise CorruptedLedger(f"The blocks up to slot {slot} lead to another state.", fix=RESTORE)
         return state
@@ -116,22 +148,56 @@ class Chain:
             body_root=self.ledger.hash_tree_root(block.body),
         )
 
+    def get_blocks(self) -> Iterator[SignedBeaconBlock]:
+        """All blocks, ascending. Raises CorruptedLedger where one is missing."""
+        parent = self.get_checkpoint(0).root
+        for stored in self._store.get_blocks(0, FOREVER):
+            block = self.decode_block(stored)
+            if block.message.parent_root != parent:
+                raise CorruptedLedger(f"The block before slot {stored.slot} is missing.", fix=RESTORE)
+            parent = stored.root
+            yield block
+
     def decode_block(self, stored: Block) -> SignedBeaconBlock:
         """A stored block. Raises CorruptedLedger when it is not what was stored."""
         block: SignedBeaconBlock = _decode(
             self.scope.schema(SignedBeaconBlock), stored.ssz, f"The block of slot {stored.slot}"
         )
-        if self.ledger.hash_tree_root(block.message) != stored.root:
+        roots = self.ledger.hash_tree_root(block.message), self.ledger.hash_tree_root(block)
+        if roots != (stored.root, stored.signed_root) or block.message.slot != stored.slot:
             raise CorruptedLedger(f"The block of slot {stored.slot} is not what was stored.", fix=RESTORE)
         return block
 
     def _decode_snapshot(self, snapshot: Snapshot) -> State:
         state = _decode(self.scope.schema("BeaconState"), snapshot.ssz, f"The state of slot {snapshot.slot}")
-        if compute_block_root(self.ledger, state) != snapshot.root:
+        if compute_block_root(self.ledger, state) != snapshot.root or state.slot != snapshot.slot:
             raise CorruptedLedger(f"The state of slot {snapshot.slot} is not what was stored.", fix=RESTORE)
         return state
 
+    def get_status(self) -> Status:
+        """How the ledger stands."""
+        root, state = self.get_head()
+        justified, finalized = self.get_finality(state)
+        return Status(
+            name=self.name,
+            network_id=state.genesis_validators_root,
+            genesis=self.get_checkpoint(0),
+            head=root,
+            slot=state.slot,
+            epoch=self.ledger.get_current_epoch(state),
+            timestamp=state.timestamp,
+            justified=justified,
+            finalized=finalized,
+            validators=len(state.validators),
+            entries=len(state.entries),
+            may_sign=self._store.may_sign(),
+        )
+
     # What is on it
+
+    def get_entries(self, start: int, stop: int) -> Iterator[tuple[StoredEntry, SignedEntry]]:
+        """The entries at positions start … stop - 1, ascending."""
+        return ((stored, self.decode_entry(stored)) for stored in self._store.get_entries(start, stop))
 
     def get_entry(self, position: int) -> tuple[StoredEntry, SignedEntry]:
         """The entry at `position` of the ledger's list. Raises Unavailable when there is none yet."""
@@ -161,8 +227,20 @@ class Chain:
             raise CorruptedLedger(f"Manifest 0x{root.hex()} is not what was stored.", fix=RESTORE)
         return data
 
+    def get_manifest_roots(self) -> list[bytes]:
+        """Roots of all manifests that are kept here."""
+        return self._store.get_manifest_roots()
+
     def verify_entries(self, entries: Sequence[SignedEntry]) -> None:
-        """Raises Invalid unless the ledger would take these entries next, in this order. Changes nothing."""
+        """Judges whether the ledger would take these entries next, in this order. Changes nothing.
+
+        Raises Misuse in a copy that only reads, Invalid for entries that it refuses.
+        """
+        if not self._store.may_sign():
+            raise Misuse(
+                "This copy of the ledger only reads: its original may still be signing.",
+                fix="When the original is gone for good, import its backup again with --take-over.",
+            )
         ahead = self.get_head().state.copy()
         self.ledger.process_slots(ahead, self.ledger.compute_start_slot_at_epoch(self.get_next_epoch()))
         for entry in entries:

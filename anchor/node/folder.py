@@ -59,9 +59,7 @@ def create_ledger(
     with new_folder(folder) as staged:
         write_new(staged / KEYS, encode_key_file(keys), mode=PRIVATE)
         with closing(start_store(staged, name, genesis, ledger, state, reserved=0, may_sign=True)) as store:
-            description = describe_network(Chain(store), name)
-        write_new(staged / NETWORK, json.dumps(description, indent=2).encode() + b"\n")
-    return description
+            return write_description(staged, Chain(store))
 
 
 def start_store(
@@ -75,20 +73,21 @@ def start_store(
     return store
 
 
-def describe_network(chain: Chain, name: str) -> dict[str, Any]:
-    """The network in public words, for whoever is to trust it."""
-    genesis = chain.genesis
-    state = chain.get_state(chain.get_checkpoint(0).root)
-    return {
+def write_description(folder: Path, chain: Chain) -> dict[str, Any]:
+    """Writes down what others need to trust the network, and returns it."""
+    genesis, status = chain.genesis, chain.get_status()
+    description = {
         "schema": NETWORK_SCHEMA,
-        "name": name,
-        "network_id": f"0x{state.genesis_validators_root.hex()}",
+        "name": status.name,
+        "network_id": f"0x{status.network_id.hex()}",
         "genesis_fork_version": f"0x{genesis.fork_version.hex()}",
-        "genesis": format_checkpoint(chain.get_checkpoint(0)),
+        "genesis": format_checkpoint(status.genesis),
         "validators": len(genesis.deposits),
         "operators": 1,
         "administrators": [format_identity(key) for key in genesis.administrators],
     }
+    write_new(folder / NETWORK, json.dumps(description, indent=2).encode() + b"\n")
+    return description
 
 
 @contextmanager

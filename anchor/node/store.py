@@ -27,7 +27,12 @@ MIGRATIONS: Final = (
         reserved INTEGER NOT NULL,  -- last epoch in which anything may have been signed
         may_sign INTEGER NOT NULL   -- 0 in a copy whose original may still be in use
     );
-    CREATE TABLE blocks (slot INTEGER PRIMARY KEY, root BLOB NOT NULL UNIQUE, ssz BLOB NOT NULL);
+    CREATE TABLE blocks (
+        slot INTEGER PRIMARY KEY,
+        root BLOB NOT NULL UNIQUE,
+        signed_root BLOB NOT NULL,  -- covers the signature too
+        ssz BLOB NOT NULL
+    );
     CREATE TABLE snapshots (
         slot INTEGER PRIMARY KEY,
         root BLOB NOT NULL UNIQUE,  -- of the block that led to this state
@@ -57,6 +62,9 @@ class Block:
 
     slot: int
     root: bytes
+    """Of the block."""
+    signed_root: bytes
+    """Of the block with its signature."""
     ssz: bytes
 
 
@@ -87,8 +95,9 @@ class StoredEntry:
 class Batch:
     """What one commit adds."""
 
-    blocks: tuple[Block, ...]
-    snapshots: tuple[Snapshot, ...]
+    blocks: tuple[Block, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()
+    """Where there are any, they replace those that are not kept."""
     entries: tuple[StoredEntry, ...] = ()
     manifests: tuple[tuple[bytes, bytes], ...] = ()
     """Root and encoding of each."""
@@ -167,8 +176,12 @@ class Store:
         """Adds a batch: all of it, or nothing."""
         with self._transaction():
             run = self._connection.executemany
-            run("INSERT INTO blocks VALUES (?, ?, ?)", [(b.slot, b.root, b.ssz) for b in batch.blocks])
-            self._connection.execute("DELETE FROM snapshots WHERE NOT kept")
+            run(
+                "INSERT INTO blocks VALUES (?, ?, ?, ?)",
+                [(b.slot, b.root, b.signed_root, b.ssz) for b in batch.blocks],
+            )
+            if batch.snapshots:
+                self._connection.execute("DELETE FROM snapshots WHERE NOT kept")
             run(
                 "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)",
                 [(s.slot, s.root, s.kept, s.ssz) for s in batch.snapshots],
@@ -260,7 +273,8 @@ class Store:
 
     def _rows(self, sql: str, *values: bytes | int) -> Iterator[tuple[Any, ...]]:
         with _told_plainly(self._path):
-            yield from self._connection.execute(sql, values)
+            for row in self._connection.execute(sql, values):  # noqa: UP028 (closes no cursor late)
+                yield row
 
     def _number(self, sql: str) -> int:
         return int(next(self._rows(sql))[0])

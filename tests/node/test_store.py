@@ -18,7 +18,7 @@ def _root(number: int) -> bytes:
 
 
 def _block(slot: int) -> Block:
-    return Block(slot=slot, root=_root(slot), ssz=b"block %d" % slot)
+    return Block(slot=slot, root=_root(slot), signed_root=_root(500 + slot), ssz=b"block %d" % slot)
 
 
 def _snapshot(slot: int, *, kept: bool) -> Snapshot:
