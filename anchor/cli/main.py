@@ -108,7 +108,7 @@ def main(argv: list[str] | None = None) -> int:
     command = arguments[0] if arguments and not arguments[0].startswith("-") else None
     terminal = Terminal(as_json="--json" in arguments, color="--no-color" not in arguments)
     try:
-        outcome = _run(command, arguments, terminal)
+        return terminal.show(command, _run(command, arguments, terminal))
     except AnchorError as error:
         if "--debug" in arguments:
             raise
@@ -118,7 +118,6 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output left: nothing is wrong
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    return terminal.show(command, outcome)
 
 
 def _run(command: str | None, arguments: list[str], terminal: Terminal) -> Outcome:
