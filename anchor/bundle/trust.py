@@ -41,7 +41,7 @@ class Trust:
     @property
     def source(self) -> str:
         """Where the trust comes from, in words."""
-        given = format_checkpoint(self.checkpoint)
+        given = f"0x{self.checkpoint.root[:4].hex()}…:{self.checkpoint.epoch}"
         return f"{self.name!r} of your trust store, {given}" if self.name else f"{given}, as you gave it"
 
 

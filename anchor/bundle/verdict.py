@@ -110,7 +110,7 @@ class Verdict:
 
     def _describe_trust(self, found: Evidence) -> str:
         stale = "; older than its weak-subjectivity period, as you allowed" if found.is_stale else ""
-        return f"{self.trust.source}, from {format_time(found.trusted_time)}{stale}"
+        return f"{self.trust.source}, of {format_time(found.trusted_time)}{stale}"
 
     def to_json(self) -> dict[str, Any]:
         """The verdict as plain values."""

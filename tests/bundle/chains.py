@@ -18,10 +18,8 @@ from anchor.consensus.containers.entries import (
     ClaimOrganisation,
     Promote,
     Publish,
-    RegisterPublisher,
     RevokeKeys,
     RevokeVersion,
-    RotateKeys,
     SignedEntry,
 )
 from anchor.consensus.containers.ledger import Genesis
@@ -34,11 +32,11 @@ from anchor.ml.manifest import Manifest, encode_manifest, manifest_root
 from anchor.params import STAGE_DEVELOPMENT, STAGE_STAGING
 from tests.consensus.ledgers import (
     ADMINISTRATOR,
+    ALICE,
     BLS,
     BOB,
     BOB_ROOT,
     ROOT,
-    SIGNING,
     Chain,
     SigningKey,
     identity,
@@ -112,13 +110,10 @@ class ViewedChain(Chain):
     def get_manifest(self, root: bytes) -> bytes:
         return self.manifests[root]
 
-    def register(self, root: SigningKey, keys: Sequence[SigningKey], organisation: str) -> None:
+    def enrol(self, root: SigningKey, keys: Sequence[SigningKey], organisation: str) -> None:
         """A block with a new publisher, its keys and its organisation."""
-        self.add_block(
-            self.make_entry([ADMINISTRATOR], ADMINISTRATOR, RegisterPublisher(root_key=identity(root))),
-            self.make_entry([root], root, RotateKeys(keys=tuple([key.public for key in keys]))),
-        )
-        self.add_block(self.make_entry(keys, root, ClaimOrganisation(name=organisation.encode())))
+        claim = self.make_entry(keys, root, ClaimOrganisation(name=organisation.encode()))
+        self.add_block(*self.make_registration(root, keys), claim)
 
     def publish(
         self, root: SigningKey, keys: Sequence[SigningKey], model: str, version: str, manifest: Manifest
@@ -213,12 +208,12 @@ def make_published(manifest: Manifest, other: Manifest) -> Published:
     lost/tiny 1.0 by carol, who then revoked the keys that signed it.
     """
     chain = ViewedChain(make_genesis(validators=8))
-    chain.register(ROOT, SIGNING, "acme")
-    chain.register(BOB_ROOT, BOB, "evil")
-    chain.register(CAROL_ROOT, CAROL, "lost")
-    chain.publish(ROOT, SIGNING, "acme/tiny", "1.0", manifest)
-    chain.publish(ROOT, SIGNING, "acme/tiny", "1.1", other)
-    chain.publish(ROOT, SIGNING, "acme/tiny", "0.9", manifest)
+    chain.enrol(ROOT, ALICE, "acme")
+    chain.enrol(BOB_ROOT, BOB, "evil")
+    chain.enrol(CAROL_ROOT, CAROL, "lost")
+    chain.publish(ROOT, ALICE, "acme/tiny", "1.0", manifest)
+    chain.publish(ROOT, ALICE, "acme/tiny", "1.1", other)
+    chain.publish(ROOT, ALICE, "acme/tiny", "0.9", manifest)
     chain.publish(BOB_ROOT, BOB, "evil/tiny", "1.0", manifest)
     chain.publish(CAROL_ROOT, CAROL, "lost/tiny", "1.0", manifest)
     root = manifest_root(manifest)
@@ -233,8 +228,8 @@ def make_published(manifest: Manifest, other: Manifest) -> Published:
     )
     withdrawn = RevokeKeys(key_set=0, since=len(chain.entries) - 1, reason=b"stolen")
     chain.add_block(
-        chain.make_entry(SIGNING, ROOT, revoked),
-        chain.make_entry(SIGNING, ROOT, promoted),
+        chain.make_entry(ALICE, ROOT, revoked),
+        chain.make_entry(ALICE, ROOT, promoted),
         chain.make_entry([CAROL_ROOT], CAROL_ROOT, withdrawn),
     )
     chain.add_epochs(6)
@@ -247,7 +242,7 @@ FOUNDERS, JOINERS = 4, 8
 def make_growing(manifest: Manifest, other: Manifest) -> Published:
     """A ledger of four validators that admits eight more, and goes on until those have voted for epochs."""
     chain = ViewedChain(make_genesis(validators=FOUNDERS))
-    chain.register(ROOT, SIGNING, "acme")
+    chain.enrol(ROOT, ALICE, "acme")
     admissions = []
     for index in range(FOUNDERS, FOUNDERS + JOINERS):
         version, stake = chain.ledger.config.GENESIS_FORK_VERSION, chain.ledger.preset.MAX_EFFECTIVE_BALANCE
@@ -257,6 +252,6 @@ def make_growing(manifest: Manifest, other: Manifest) -> Published:
         admissions.append(chain.make_entry([ADMINISTRATOR], ADMINISTRATOR, body))
     chain.add_block(*admissions)
     chain.add_epochs(11)
-    chain.publish(ROOT, SIGNING, "acme/tiny", "1.0", manifest)
+    chain.publish(ROOT, ALICE, "acme/tiny", "1.0", manifest)
     chain.add_epochs(4)
     return Published(chain, manifest, other)

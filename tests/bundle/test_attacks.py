@@ -23,7 +23,7 @@ from anchor.merkle.union import Selected
 from anchor.ml.manifest import encode_manifest, manifest_root
 from anchor.params import FAR_FUTURE_POSITION, MAX_VERSIONS, STAGE_PRODUCTION, STAGE_STAGING
 from tests.bundle.chains import Published
-from tests.consensus.ledgers import BOB_ROOT, SIGNING, identity
+from tests.consensus.ledgers import ALICE, BOB_ROOT, identity
 
 WEEK = 7 * 86400
 
@@ -165,7 +165,7 @@ def resign(published: Published, **changes: Any) -> SignedEntry:
     """The publication with changes to its entry, signed anew by its publisher."""
     entry = decode_bundle(published.older).publication.entry.replace(**changes)
     state = published.chain.state
-    return sign_entry(entry, SIGNING, state.fork.current_version, state.genesis_validators_root)
+    return sign_entry(entry, ALICE, state.fork.current_version, state.genesis_validators_root)
 
 
 def test_a_publication_that_the_ledger_does_not_hold_is_refused(published: Published) -> None:
