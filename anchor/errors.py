@@ -9,13 +9,17 @@
     ├── Unsafe            exit 1   following or executing the input would be dangerous
     ├── Invalid           exit 1   well-formed, but it breaks a rule
     │   ├── InvalidProof
+    │   ├── InvalidEvidence
+    │   │   └── StaleTrust
+    │   ├── RefusedModel
     │   ├── InvalidSignature
     │   ├── InvalidTransition
     │   ├── InvalidEntry
     │   ├── InvalidManifest
     │   └── TamperedFile
     └── Unavailable       exit 3   something that is needed cannot be had now
-        └── MissingFile
+        ├── MissingFile
+        └── CorruptedLedger
 
 A message is one sentence on what happened and where; `fix` is one on what to do.
 """
@@ -82,6 +86,18 @@ class InvalidProof(Invalid):
     """A Merkle branch that does not lead to the root it is checked against."""
 
 
+class InvalidEvidence(Invalid):
+    """Evidence that does not lead from what the user trusts to a publication."""
+
+
+class StaleTrust(InvalidEvidence):
+    """A trusted checkpoint older than its network's weak-subjectivity period."""
+
+
+class RefusedModel(Invalid):
+    """A publication that is proven, and is not what the user asked for, or was revoked."""
+
+
 class InvalidSignature(Invalid):
     """A signature that does not verify, or whose key may not sign."""
 
@@ -110,3 +126,7 @@ class Unavailable(AnchorError):
 
 class MissingFile(Unavailable):
     """A file that a manifest, an index or a link names, and that is not there."""
+
+
+class CorruptedLedger(Unavailable):
+    """A ledger's store that no longer holds what was written to it."""

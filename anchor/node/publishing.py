@@ -1,0 +1,104 @@
+"""What a publisher has to say, as entries: publications with all that they need, promotions, revocations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from anchor.consensus.containers.entries import (
+    ClaimOrganisation,
+    Promote,
+    Publish,
+    RegisterPublisher,
+    RevokeVersion,
+    RotateKeys,
+    SignedEntry,
+)
+from anchor.consensus.containers.ledger import ModelVersion
+from anchor.consensus.entries import get_organisation
+from anchor.consensus.forks.ledger.accessors import find_owner, find_publisher, find_version
+from anchor.consensus.schemes import SigningKey
+from anchor.errors import Misuse, Unavailable
+from anchor.node.entries import Pen
+from anchor.params import MAX_REASON_BYTES
+
+State = Any
+"""The ledger's BeaconState."""
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """A publisher, as far as its keys are at hand."""
+
+    identity: bytes
+    """Root public key."""
+    signing: tuple[SigningKey, ...]
+    root: SigningKey | None = None
+    """Of use only where keys are set or withdrawn."""
+
+
+def needs_root_key(state: State, identity: bytes) -> bool:
+    """Whether the publisher must yet set its signing keys on this ledger."""
+    index = find_publisher(state, identity)
+    return index is None or not state.publishers[index].key_sets
+
+
+def write_publication(
+    state: State, pen: Pen, author: Author, administrator: SigningKey, publication: Publish
+) -> list[SignedEntry]:
+    """The publication; before it, where this ledger lacks them, publisher, signing keys and organisation.
+
+    Raises Misuse when the root key is needed for that, and is not at hand.
+    """
+    entries = []
+    if find_publisher(state, author.identity) is None:
+        registration = RegisterPublisher(root_key=author.identity)
+        entries.append(pen.write(administrator.public.public_key, registration, (administrator,)))
+    if needs_root_key(state, author.identity):
+        if author.root is None:
+            raise Misuse("A publisher's first publication on a ledger needs its root key.")
+        keys = RotateKeys(keys=tuple([key.public for key in author.signing]))
+        entries.append(pen.write(author.identity, keys, (author.root,)))
+    organisation = get_organisation(publication.model)
+    if find_owner(state, organisation) is None:
+        entries.append(pen.write(author.identity, ClaimOrganisation(name=organisation), author.signing))
+    entries.append(pen.write(author.identity, publication, author.signing))
+    return entries
+
+
+def write_promotion(pen: Pen, author: Author, version: ModelVersion, to_stage: int) -> SignedEntry:
+    """The change of a version's stage, from the one that it has now."""
+    promotion = Promote(
+        model=version.model,
+        version=version.version,
+        manifest_root=version.manifest_root,
+        from_stage=version.stage,
+        to_stage=to_stage,
+        sequence=version.sequence,
+    )
+    return pen.write(author.identity, promotion, author.signing)
+
+
+def write_revocation(pen: Pen, author: Author, version: ModelVersion, reason: str) -> SignedEntry:
+    """The withdrawal of a version. Raises Misuse for a reason that is too long."""
+    if len(reason.encode()) > MAX_REASON_BYTES:
+        raise Misuse(f"A reason has at most {MAX_REASON_BYTES} bytes.", fix="Shorten it.")
+    revocation = RevokeVersion(
+        model=version.model,
+        version=version.version,
+        manifest_root=version.manifest_root,
+        reason=reason.encode(),
+    )
+    return pen.write(author.identity, revocation, author.signing)
+
+
+def get_version(state: State, name: str) -> ModelVersion:
+    """The version that `name`, organisation/model@version, names. Raises Misuse, Unavailable."""
+    model, at, version = name.rpartition("@")
+    if not at:
+        raise Misuse(f"{name!a} names no version.", fix="Write organisation/model@version.")
+    index = find_version(state, model.encode(), version.encode())
+    if index is None:
+        raise Unavailable(f"There is no {name!a} on this ledger.", fix="See: anchor log")
+    found: ModelVersion = state.versions[index]
+    return found
