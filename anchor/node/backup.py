@@ -39,7 +39,7 @@ from anchor.types import Limit, uint64
 
 MAGIC: Final = b"anchor backup 1\n"
 MAX_NAME_BYTES: Final = 256
-LIMITS: Final = {b"h": 1 << 24, b"b": 1 << 22, b"m": MAX_MANIFEST_BYTES, b"e": 32}
+LIMITS: Final = {b"h": 1 << 24, b"b": 1 << 22, b"m": MAX_MANIFEST_BYTES}
 """Bytes of each kind of record that are read."""
 END: Final = b"e" + (32).to_bytes(8, "little")
 END_BYTES: Final = len(END) + 32
@@ -115,7 +115,6 @@ def import_ledger(
     that break a rule. Then there is no folder.
     """
     with told_plainly(path, "read"), path.open("rb") as file, new_folder(folder) as staged:
-        _require_whole(file, path)
         records = _read_records(file, path, progress)
         header, ledger = _read_header(records, path)
         state = ledger.initialize_ledger_state(header.genesis)
@@ -156,7 +155,7 @@ class _Reader:
                 self._take_block(data)
             elif kind == b"m":
                 self._take_manifest(data)
-            elif kind != b"e":
+            else:
                 raise _broken(self._path, f"has a record {kind!r} where none can stand")
         if self._get_missing():
             raise _broken(self._path, f"lacks {len(self._get_missing())} manifests that its blocks publish")
@@ -198,9 +197,9 @@ class _Reader:
         self._store.commit(Batch(manifests=((root, data),)))
 
 
-def _require_whole(file: BinaryIO, path: Path) -> None:
-    """Raises MalformedFile unless the file is as it was written, up to its end."""
-    left = file.seek(0, SEEK_END) - END_BYTES
+def _require_whole(file: BinaryIO, path: Path) -> int:
+    """Where the records end. Raises MalformedFile unless the file is as it was written."""
+    end = left = file.seek(0, SEEK_END) - END_BYTES
     file.seek(0)
     if file.read(len(MAGIC)) != MAGIC or left < len(MAGIC):
         raise _broken(path, "does not start as one")
@@ -210,24 +209,21 @@ def _require_whole(file: BinaryIO, path: Path) -> None:
         left -= len(part)
     if file.read() != END + digest.digest():
         raise _broken(path, "is not as it was written")
-    file.seek(len(MAGIC))
+    return end
 
 
 def _read_records(file: BinaryIO, path: Path, progress: Progress) -> Iterator[tuple[bytes, bytes]]:
-    """Kind and contents of each record from here to the end of the file."""
-
-    def take(count: int) -> bytes:
-        data = file.read(count)
-        if len(data) != count:
-            raise _broken(path, "ends too early")
-        progress(count)
-        return data
-
-    while head := file.read(9):
+    """Kind and contents of each record, in a file that is whole."""
+    end = _require_whole(file, path)
+    place = file.seek(len(MAGIC))
+    while place < end:
+        head = file.read(9)
         kind, length = head[:1], int.from_bytes(head[1:], "little")
-        if length > LIMITS.get(kind, 0):
+        place += 9 + length
+        if length > LIMITS.get(kind, 0) or place > end:
             raise _broken(path, f"has a record {kind!r} of {length} bytes")
-        yield kind, take(length)
+        yield kind, file.read(length)
+        progress(9 + length)
 
 
 def _decode(schema: Schema[Any], data: bytes, path: Path) -> Any:

@@ -133,6 +133,13 @@ def test_a_longer_backup_is_refused(backup: bytes, tmp_path: Path) -> None:
         _import(backup + b"\0", tmp_path)
 
 
+def test_a_record_does_not_reach_into_the_digest(tmp_path: Path) -> None:
+    data = MAGIC + b"h" + (20).to_bytes(8, "little")
+    data += b"e" + (32).to_bytes(8, "little") + sha256(data).digest()
+    with pytest.raises(MalformedFile, match=r"record b'h' of 20 bytes"):
+        _import(data, tmp_path)
+
+
 def test_an_absurd_length_is_not_read(tmp_path: Path) -> None:
     data = MAGIC + b"h" + b"\xff" * 8
     data += b"e" + (32).to_bytes(8, "little") + sha256(data).digest()
@@ -150,6 +157,7 @@ def test_an_absurd_length_is_not_read(tmp_path: Path) -> None:
         (lambda records: [*records, *[r for r in records if r[0] == b"m"]], "which no block publishes"),
         (lambda records: [*records, records[3]], "where none can stand"),
         (lambda records: [*records, records[0]], "where none can stand"),
+        (lambda records: [*records[:-1], (b"E", bytes(32))], "record b'E' of 32 bytes"),
         (lambda records: [*records[:-2], (b"m", b"\0" * 40)], "manifest that cannot be read"),
         (lambda records: [*records[:1], (b"b", records[1][1][:50])], "holds what cannot be read"),
         (lambda records: [(b"x", b""), *records], "does not start with a header"),
