@@ -12,7 +12,8 @@ from anchor.cli.output import Outcome, Progress, Terminal, printable
 from anchor.consensus.bitcoin.header import HEADER_SIZE, format_hash
 from anchor.consensus.bitcoin.network import MAINNET
 from anchor.consensus.bitcoin.run import Run, verify_run
-from anchor.errors import MalformedHeader, Misuse, Unavailable
+from anchor.errors import MalformedHeader, Misuse
+from anchor.files import told_plainly
 
 HELP = """\
 Check a file of Bitcoin headers (80 bytes each, one after the other): links,
@@ -70,10 +71,8 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
 
 
 def _get_size(path: Path) -> int:
-    try:
+    with told_plainly(path, "read"):
         status = path.stat()
-    except OSError as error:
-        raise Unavailable(f"{path} cannot be read: {error.strerror}.") from None
     if not stat.S_ISREG(status.st_mode):
         raise Misuse(f"{path} is not a file.", fix="Give a file of 80-byte headers.")
     if status.st_size % HEADER_SIZE:
@@ -85,13 +84,10 @@ def _get_size(path: Path) -> int:
 
 
 def _read_pieces(path: Path, advance: Progress) -> Iterator[bytes]:
-    try:
-        with path.open("rb") as stream:
-            while piece := stream.read(PIECE):
-                yield piece
-                advance(len(piece))
-    except OSError as error:
-        raise Unavailable(f"{path} cannot be read: {error.strerror}.") from None
+    with told_plainly(path, "read"), path.open("rb") as file:
+        while piece := file.read(PIECE):
+            yield piece
+            advance(len(piece))
 
 
 def _describe(found: Run, options: Namespace) -> str:

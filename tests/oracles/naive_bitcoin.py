@@ -39,8 +39,8 @@ def encode(target: int) -> int:
         digits.pop(0)
     if digits and digits[0] >= 0x80:
         digits.insert(0, 0)
-    first = [*digits, 0, 0, 0][:3]
-    return len(digits) << 24 | first[0] << 16 | first[1] << 8 | first[2]
+    first = bytes([*digits, 0, 0, 0][:3])
+    return len(digits) << 24 | int.from_bytes(first, "big")
 
 
 def work_of(bits: int) -> int:

@@ -20,7 +20,7 @@ MEDIAN_SPAN: Final = 11
 MAX_FUTURE: Final = 2 * 60 * 60
 """Seconds that a timestamp may be ahead of the clock of whoever checks."""
 _LAYOUT = Struct("<i32s32sIII")
-_FIX = "Check that no header is missing or out of place, and the height of the first."
+_FIX = "Check the height of the first header, that none is missing or out of place, and any time given."
 
 
 class Header(NamedTuple):
