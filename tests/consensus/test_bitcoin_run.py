@@ -43,7 +43,13 @@ BARE = make_network()
 
 
 def verify(chain: list[bytes] | tuple[bytes, ...], network: Network = BARE, **options: int) -> Run:
-    return verify_run(network, [b"".join(chain)], **options)
+    """The run, whose end must be the same header by header."""
+    run = verify_run(network, [b"".join(chain)], **options)
+    tip = get_start(network, options.get("start_height", 0))
+    for raw in chain:
+        tip = verify_header(network, tip, raw, options.get("now"))
+    assert run.tip == tip
+    return run
 
 
 # Real headers
@@ -137,9 +143,10 @@ def test_a_run_that_nothing_ties_says_so() -> None:
 
 
 def test_a_checkpoint_further_up_settles_what_was_unknown() -> None:
-    run = verify(CHAIN[22:], NETWORK, start_height=22)
-    assert (run.anchor, run.agreed, run.unknown_medians, run.unknown_bits) == (47, (32, 47), 0, 0)
-    assert run.tip.work == verify(CHAIN).tip.work
+    for network, agreed in ((NETWORK, (32, 47)), (make_network(CHAIN, [47]), (47,))):
+        run = verify(CHAIN[22:], network, start_height=22)
+        assert (run.anchor, run.agreed, run.unknown_medians, run.unknown_bits) == (47, agreed, 0, 0)
+        assert run.tip.work == verify(CHAIN).tip.work
 
 
 def test_a_mid_chain_run_cannot_derive_the_bits_of_a_window_it_lacks() -> None:
@@ -310,6 +317,32 @@ def test_a_time_at_the_median_is_refused_and_one_after_it_stands() -> None:
         early = remine(CHAIN[: height + 1], height, _set(68, median))
         assert "median" in _refused(early).what
         assert verify(remine(CHAIN[: height + 1], height, _set(68, median + 1))).count == height + 1
+
+
+def test_six_equal_times_stand_and_a_seventh_does_not() -> None:
+    chain = list(CHAIN[:33])
+    for _ in range(7):
+        chain.append(mine(naive.hash_of(chain[-1]), naive.time_of(CHAIN[32]) + 600, next_bits(chain)))
+    assert verify(chain[:39]).count == 39
+    assert "height 39" in _refused(chain).what
+
+
+def test_medians_near_genesis_are_of_those_there_are() -> None:
+    """Also where a checkpoint parts the first eleven."""
+    network = make_network(CHAIN, [5])
+    for height in (7, 8, 9, 10):
+        median = naive.median_time(CHAIN[:height])
+        early = remine(CHAIN[: height + 1], height, _set(68, median))
+        assert f"height {height}," in _refused(early, network).what
+        assert verify(remine(early, height, _set(68, median + 1)), network).count == height + 1
+
+
+def test_the_first_known_median_holds_whatever_the_times_before() -> None:
+    """In a run from mid-chain the first eleven times are anything; the twelfth must be after their median."""
+    chain = [mine(bytes(32), START + 9000, LIMIT_BITS)]
+    for time in (*[START + 9000] * 9, START, START + 10):
+        chain.append(mine(naive.hash_of(chain[-1]), time, LIMIT_BITS))
+    assert "height 28" in _refused(chain, start_height=17).what
 
 
 def test_a_timewarp_keeps_the_letter_of_the_rules() -> None:

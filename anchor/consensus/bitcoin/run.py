@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from itertools import accumulate
 from struct import Struct
 
 from anchor.consensus.bitcoin.difficulty import compute_target, compute_work
@@ -148,8 +147,12 @@ def _check_columns(network: Network, tip: Tip, stretch: bytes, now: int | None) 
 
 
 def _follow_medians(before: Sequence[int], times: Sequence[int]) -> bool:
-    """Whether each of `times` is after the median of the eleven before it. Most are after all of those."""
+    """Whether each of `times` is after the median of the eleven before it.
+
+    Whoever is after a median is not before the next one, to which it belongs: six of those eleven are not
+    after it. So only a time that is not after the last one takes a sort. The first is held to all before it.
+    """
     known = (*before, *times)
-    tops = accumulate(times, max, initial=max(before))
-    late = [i for i, (time, top) in enumerate(zip(times, tops, strict=False)) if time <= top]
+    earlier = (max(before), *times[:-1])
+    late = [i for i, (time, last) in enumerate(zip(times, earlier, strict=True)) if time <= last]
     return all(times[i] > sorted(known[i : i + MEDIAN_SPAN])[MEDIAN_SPAN // 2] for i in late)
