@@ -216,7 +216,7 @@ def test_old_versions_are_refused_from_their_heights_on() -> None:
 def _refused(chain: list[bytes], network: Network = BARE, **options: int) -> AnchorError:
     """The error, which must be the same header by header and by columns."""
     with pytest.raises(AnchorError) as caught:
-        verify(chain, network, **options)
+        verify_run(network, [b"".join(chain)], **options)
     tip = get_start(network, options.get("start_height", 0))
     with pytest.raises(type(caught.value)) as single:
         for raw in chain:
