@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, overload
 
 from anchor.errors import MalformedSSZ, Misuse
@@ -152,7 +153,7 @@ class Bitvector(Schema[Bits]):
     def child(self, key: str | int) -> tuple[Schema[Any], GeneralizedIndex]:
         return Boolean(), (1 << self._depth) + require_index(key, self.length, self) // BITS_PER_CHUNK
 
-    @property
+    @cached_property
     def _depth(self) -> int:
         return chunk_depth(-(-self.length // BITS_PER_CHUNK))
 
@@ -194,7 +195,7 @@ class Bitlist(Schema[Bits]):
     def child(self, key: str | int) -> tuple[Schema[Any], GeneralizedIndex]:
         return list_child(Boolean(), self.limit, BITS_PER_CHUNK, key, self)
 
-    @property
+    @cached_property
     def _depth(self) -> int | None:
         return None if self.limit is None else chunk_depth(-(-self.limit // BITS_PER_CHUNK))
 
