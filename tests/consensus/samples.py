@@ -71,15 +71,21 @@ class Sample(NamedTuple):
 
 @cache
 def list_operations() -> list[Sample]:
-    """One valid operation of every kind and fork."""
-    found: dict[tuple[str, str], Sample] = {}
-    for name in sorted(read_files()):
-        path, _, file = name.rpartition("/")
-        parts = path.split("/")
-        if parts[3] == "operations" and file == "post.ssz_snappy" and "execution" not in parts[4]:
-            found.setdefault((parts[2], parts[4]), Sample(parts[2], parts[4], path))
-    named = [sample for sample in found.values() if _get_file(sample) in read_files()]
-    return sorted(named)
+    """A valid operation of every kind: of the first fork that has the kind, and of the last."""
+    found: dict[str, list[Sample]] = {}
+    for fork in RULES:
+        for handler in OPERATIONS:
+            paths = [name.removesuffix("/post.ssz_snappy") for name in _list_posts(fork, handler)]
+            samples = [Sample(fork, handler, path) for path in paths]
+            found.setdefault(handler, []).extend([s for s in samples if _get_file(s) in read_files()][:1])
+    return [sample for kind in found.values() for sample in dict.fromkeys([*kind[:1], *kind[-1:]])]
+
+
+def _list_posts(fork: str, handler: str) -> list[str]:
+    start = f"tests/minimal/{fork}/operations/{handler}/"
+    return [
+        name for name in sorted(read_files()) if name.startswith(start) and name.endswith("/post.ssz_snappy")
+    ]
 
 
 def _get_file(sample: Sample) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anchor.errors import Invalid, Malformed
@@ -74,12 +74,14 @@ def test_blocks(fork: str) -> None:
     chain = get_chain(fork)
     schema = rules.scope.schema("SignedBeaconBlock")
 
+    @settings(max_examples=60)
     @given(st.integers(0, len(chain) - 1), PATCHES)
     def flip(number: int, patches: list[tuple[int, bytes]]) -> None:
         state, block = chain[number]
         data = mutate_bytes(schema.encode(block), patches)
         run(rules, state, lambda: rules.state_transition(state, schema.decode(data), validate_result=False))
 
+    @settings(max_examples=60)
     @given(st.data())
     def reshape(data: st.DataObject) -> None:
         state, block = data.draw(st.sampled_from(chain))
@@ -95,16 +97,22 @@ def test_operations(sample: Sample) -> None:
     rules = RULES[sample.fork]
     state, operation, record, method = read_operation(sample)
     schema = rules.scope.schema(record)
-    extra = [state.latest_block_header.slot] if (sample.fork, record) == ("gloas", "Attestation") else []
+    extra: list[Any] = []  # what the method wants to know beside the operation
+    if record == "BeaconBlockBody":
+        extra.append(rules.engine)
+    elif (sample.fork, record) == ("gloas", "Attestation"):
+        extra.append(state.latest_block_header.slot)
 
     def apply(mutated: Any) -> None:
         getattr(rules, method)(state.copy(), mutated, *extra)
 
+    @settings(max_examples=25)
     @given(PATCHES)
     def flip(patches: list[tuple[int, bytes]]) -> None:
         data = mutate_bytes(schema.encode(operation), patches)
         run(rules, state, lambda: apply(schema.decode(data)))
 
+    @settings(max_examples=25)
     @given(st.data())
     def reshape(data: st.DataObject) -> None:
         mutated = mutate_value(data.draw, operation)

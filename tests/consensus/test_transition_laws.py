@@ -88,10 +88,10 @@ def test_distant_block_is_refused_before_any_work() -> None:
 
 
 def test_upgrades_follow_each_other_at_one_epoch() -> None:
-    epochs = {f"{kind.name.upper()}_FORK_EPOCH": 2 for kind in FORKS[1:]}
+    epochs = {f"{kind.name.upper()}_FORK_EPOCH": 3 for kind in FORKS[1:]}
     schedule = ForkSchedule(MINIMAL, MINIMAL_CONFIG.replace(**epochs), RULES["phase0"].signatures)
     first, _ = get_chain("phase0")[0]
-    start = 2 * MINIMAL.SLOTS_PER_EPOCH
+    start = 3 * MINIMAL.SLOTS_PER_EPOCH
     state = schedule.process_slots(first.copy(), start)
     assert schedule.get_fork_of(state).name == "gloas"
     assert schedule.get_fork_at_slot(start - 1).name == "phase0"
