@@ -38,7 +38,7 @@ class AltairAccessors(Phase0):
     """What altair reads of a state beyond phase0."""
 
     name: ClassVar[str] = "altair"
-    containers: ClassVar[Mapping[str, type[Container]]] = containers.RECORDS
+    records: ClassVar[Mapping[str, type[Container]]] = containers.RECORDS
 
     def __init__(
         self,

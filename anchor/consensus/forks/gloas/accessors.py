@@ -35,7 +35,7 @@ class GloasAccessors(Fulu):
     """What gloas reads of a state beyond fulu."""
 
     name: ClassVar[str] = "gloas"
-    containers: ClassVar[Mapping[str, type[Container]]] = containers.RECORDS
+    records: ClassVar[Mapping[str, type[Container]]] = containers.RECORDS
 
     # Churn
 
