@@ -156,11 +156,7 @@ def test_flags_are_booleans_and_strictly_so() -> None:
     decoded = schema.decode(data)
     assert decoded.flags[0] is True
     assert decoded.keepers[0].slashed is True
-    for place, byte in enumerate(data):
-        if byte == 1 and place >= 8:  # the two flags, and the balance
-            mutated = data[:place] + b"\2" + data[place + 1 :]
-            if place == 8 + 1 + 48 + 32:
-                assert schema.decode(mutated).keepers[0].balance == 2
-                continue
-            with pytest.raises(MalformedSSZ):
-                schema.decode(mutated)
+    for place in (8, 9 + 48 + 32 + 8):
+        assert data[place] == 1
+        with pytest.raises(MalformedSSZ):
+            schema.decode(data[:place] + b"\2" + data[place + 1 :])
