@@ -45,7 +45,11 @@ HANDLERS: Final[dict[str, dict[str, Check]]] = {
     "rewards": dict.fromkeys(states.REWARDS, states.check_rewards),
     "fork": {"fork": upgrades.check_fork},
     "transition": {"core": upgrades.check_transition},
-    "genesis": {"initialization": states.check_genesis, "validity": states.check_genesis_validity},
+    "genesis": {
+        "initialization": states.check_genesis,
+        "validity": states.check_genesis_validity,
+        "ledger": states.check_ledger_genesis,
+    },
 }
 """By runner and handler: what checks a case. A family of checks plugs in here."""
 

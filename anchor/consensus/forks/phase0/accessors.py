@@ -179,20 +179,21 @@ class Accessors(Base):
     ) -> list[ValidatorIndex]:
         """`size` of `indices`, possibly repeated, drawn with chances in proportion to effective balance.
 
-        Candidates come in shuffled order, or as they are. A random number against its effective balance
+        Candidates come in shuffled order, or as they are; a random number against its effective balance
         decides whether one is taken. Raises InvalidTransition when there are no candidates.
         """
-        count, limit = len(indices), self.max_drawn_balance
+        count, largest_number = len(indices), int(np.iinfo(self.random_dtype).max)
         require(count > 0, lambda: f"No validator is active around slot {state.slot}.")
         order = self._get_order(count, seed) if shuffle else lambda places: places
         balances = state.validators.column("effective_balance")
+        largest_weight = int(balances.max()) * largest_number
         selected: list[ValidatorIndex] = []
         first, batch = 0, size
         while len(selected) < size:
-            candidates = indices[order(np.arange(first, first + batch) % count)]
-            numbers = self._get_random_numbers(seed, first, batch)
-            largest = int(np.iinfo(numbers.dtype).max)
-            taken = multiply(balances[candidates], largest) >= numbers.astype(np.uint64) * limit
+            thresholds = self._get_random_numbers(seed, first, batch) * np.uint64(self.max_drawn_balance)
+            draws = np.flatnonzero(thresholds <= largest_weight)  # nobody passes the others: not looked at
+            candidates = indices[order((first + draws) % count)]
+            taken = multiply(balances[candidates], largest_number) >= thresholds[draws]
             selected += candidates[taken].tolist()
             first, batch = first + batch, min(2 * batch, MAX_BATCH)
         return selected[:size]
@@ -205,17 +206,18 @@ class Accessors(Base):
         def order(places: NDArray[np.int64]) -> NDArray[Any]:
             if count <= SHUFFLED_AT_ONCE * len(places):
                 return permute()[places]
-            return np.array([compute_shuffled_index(place, count, seed, rounds) for place in places.tolist()])
+            shuffled = [compute_shuffled_index(place, count, seed, rounds) for place in places.tolist()]
+            return np.array(shuffled, np.int64)
 
         return order
 
-    def _get_random_numbers(self, seed: bytes, first: int, count: int) -> NDArray[Any]:
+    def _get_random_numbers(self, seed: bytes, first: int, count: int) -> NDArray[np.uint64]:
         """Random numbers `first`, `first + 1`, …: those that follow from `seed`, one a draw."""
         per_hash = 32 // np.dtype(self.random_dtype).itemsize
         hashes = range(first // per_hash, (first + count - 1) // per_hash + 1)
         data = b"".join([sha256(seed + number.to_bytes(8, "little")) for number in hashes])
         skipped = first % per_hash
-        return np.frombuffer(data, self.random_dtype)[skipped : skipped + count]
+        return np.frombuffer(data, self.random_dtype)[skipped : skipped + count].astype(np.uint64)
 
     @property
     def max_drawn_balance(self) -> Gwei:
