@@ -124,23 +124,3 @@ def verify_branch(table: Table, root_at: RootAt) -> int | None:
             verify_root(table, position, root)
             held = position
     return held
-
-
-def verify_start(table: Table, position: int, root: Root, root_at: RootAt) -> None:
-    """Whether evidence may start from the checkpoint (`position`, `root`): rule 22.
-
-    It is the newest entry at or before `position`, or proves that entry: `root_at` gives what is proven
-    from its state. Genesis needs no proof, as the network's id, which every state carries, stands for it.
-    Raises InvalidCheckpoint otherwise.
-    """
-    verify_root(table, position, root)
-    newest = get_newest_position(table, position)
-    if newest is None or newest in (0, position):
-        return
-    proven = root_at(newest)
-    if proven is None:
-        raise InvalidCheckpoint(
-            f"Evidence from {position} does not prove {table.name}'s checkpoint in the code at {newest}.",
-            fix=f"Start from that checkpoint: {table.entries[newest].hex()}:{newest}",
-        )
-    verify_root(table, newest, proven)
