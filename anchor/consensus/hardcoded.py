@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from anchor.consensus.containers.phase0 import Checkpoint
@@ -32,7 +33,7 @@ class Table:
 
 def _table(name: str, network_id: str, entries: Mapping[int, str]) -> Table:
     roots = {position: bytes.fromhex(root) for position, root in sorted(entries.items())}
-    return Table(name, bytes.fromhex(network_id), roots)
+    return Table(name, bytes.fromhex(network_id), MappingProxyType(roots))
 
 
 BITCOIN_MAINNET: Final = _table(
