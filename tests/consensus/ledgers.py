@@ -99,14 +99,14 @@ class Chain:
         self.sequences: dict[tuple[bytes, bool], int] = {}
 
     def make_entry(
-        self, keys: Sequence[SigningKey], author: SigningKey, body: Container, **changes: Any
+        self, keys: Sequence[SigningKey], by: SigningKey, body: Container, **changes: Any
     ) -> SignedEntry:
-        """`body` as the author's next entry, signed; `changes` replace the entry's fields."""
-        counter = identity(author), isinstance(body, ROOT_KEY_KINDS)
+        """`body` as the next entry of the author `by`, signed; `changes` replace the entry's fields."""
+        counter = identity(by), isinstance(body, ROOT_KEY_KINDS)
         self.sequences[counter] = self.sequences.get(counter, 0) + 1
         entry = Entry(
             schema_version=1,
-            author=identity(author),
+            author=identity(by),
             sequence=self.sequences[counter],
             expiry_epoch=1000,
             body=Selected(KINDS.index(type(body)), body),
@@ -119,27 +119,44 @@ class Chain:
             self.ledger.verify_entry(self.state, signed)
             self.ledger.apply_entry(self.state, signed)
 
+    def at_next_slot(self) -> Any:
+        """A copy of the state, one slot on."""
+        state = self.state.copy()
+        self.ledger.process_slots(state, state.slot + 1)
+        return state
+
     def add_block(self, *entries: SignedEntry, timestamp: int | None = None) -> None:
         """The next slot's block, with everyone's votes for the one before and these entries."""
         attestations = compute_attestations(self.ledger, self.state, self.keys)
-        at_slot = self.state.copy()
-        self.ledger.process_slots(at_slot, self.state.slot + 1)
         time = self.state.timestamp + 60 if timestamp is None else timestamp
-        block, post = compute_block(self.ledger, at_slot, self.keys, time, entries, attestations)
+        block, post = compute_block(self.ledger, self.at_next_slot(), self.keys, time, entries, attestations)
         self.blocks.append(block)
         self.state = post
 
+    def make_registration(self, root: SigningKey, keys: Sequence[SigningKey]) -> list[SignedEntry]:
+        """What makes a publisher with these signing keys."""
+        body = RegisterPublisher(root_key=identity(root))
+        rotation = RotateKeys(keys=tuple([key.public for key in keys]))
+        return [
+            self.make_entry([ADMINISTRATOR], ADMINISTRATOR, body),
+            self.make_entry([root], root, rotation),
+        ]
+
     def register(self, root: SigningKey, keys: Sequence[SigningKey]) -> None:
         """Makes a publisher with these signing keys."""
-        body = RegisterPublisher(root_key=identity(root))
-        self.add(self.make_entry([ADMINISTRATOR], ADMINISTRATOR, body))
-        self.add(self.make_entry([root], root, RotateKeys(keys=tuple([key.public for key in keys]))))
+        self.add(*self.make_registration(root, keys))
+
+    def make_alice(self) -> list[SignedEntry]:
+        """Alice is registered, claims acme, and publishes acme/net 1.0."""
+        return [
+            *self.make_registration(ROOT, ALICE),
+            self.make_entry(ALICE, ROOT, ClaimOrganisation(name=b"acme")),
+            self.make_entry(ALICE, ROOT, PUBLICATION),
+        ]
 
     def add_alice(self) -> None:
-        """Registers Alice, who claims acme and publishes acme/net 1.0."""
-        self.register(ROOT, ALICE)
-        self.add(self.make_entry(ALICE, ROOT, ClaimOrganisation(name=b"acme")))
-        self.add(self.make_entry(ALICE, ROOT, PUBLICATION))
+        """Applies Alice's entries, without a block."""
+        self.add(*self.make_alice())
 
 
 PUBLICATION = Publish(model=b"acme/net", version=b"1.0", manifest_root=b"\x11" * 32)

@@ -21,6 +21,7 @@ from anchor.consensus.containers.entries import (
     SignedEntry,
 )
 from anchor.consensus.entries import ADMINISTRATOR_KINDS, ROOT_KEY_KINDS, get_key_set, sign_entry
+from anchor.consensus.forks.ledger import models, publishers
 from anchor.consensus.forks.ledger.entries import RULES
 from anchor.consensus.forks.ledger.models import OPEN_POLICY
 from anchor.consensus.schemes import SigningKey
@@ -337,3 +338,27 @@ def test_a_publisher_has_so_many_models(chain: Chain) -> None:
     entry = chain.make_entry(ALICE, ROOT, NEXT.replace(model=b"acme/one-more"))
     _refuse(chain, entry, InvalidEntry, "1024 models of this publisher")
     chain.add(chain.make_entry(ALICE, ROOT, NEXT.replace(model=b"acme/net7")))
+
+
+@pytest.mark.parametrize(
+    ("module", "cap", "body"),
+    [
+        (publishers, "MAX_PUBLISHERS", RegisterPublisher(root_key=identity(MALLORY))),
+        (publishers, "MAX_KEY_SETS", RotateKeys(keys=(MALLORY.public,))),
+        (publishers, "MAX_ORGANISATIONS", ClaimOrganisation(name=b"second")),
+        (models, "MAX_VERSIONS", NEXT),
+        (models, "MAX_MODELS", NEXT.replace(model=b"acme/second")),
+    ],
+)
+def test_every_list_has_an_end(
+    chain: Chain, monkeypatch: pytest.MonkeyPatch, module: Any, cap: str, body: Any
+) -> None:
+    keys, by = (ALICE, ROOT)
+    if isinstance(body, ADMINISTRATOR_KINDS):
+        keys, by = (ADMINISTRATOR,), ADMINISTRATOR
+    elif isinstance(body, ROOT_KEY_KINDS):
+        keys = (ROOT,)
+    entry = chain.make_entry(keys, by, body)
+    chain.ledger.verify_entry(chain.state, entry)
+    monkeypatch.setattr(module, cap, 1)
+    _refuse(chain, entry, InvalidEntry, "no more than 1")

@@ -91,7 +91,8 @@ def test_a_version_is_published_once(chain: Chain, root: bytes) -> None:
     "model", [b"acme", b"acme/", b"/net", b"acme/net/x", b"acme/.net", b"acme/Net", b"acme/\xff"]
 )
 def test_models_have_plain_names(chain: Chain, model: bytes) -> None:
-    _refuse(chain, chain.make_entry(ALICE, ROOT, PUBLICATION.replace(model=model)), "not")
+    match = "not a name" if b"/" in model else "of the form organisation/name"
+    _refuse(chain, chain.make_entry(ALICE, ROOT, PUBLICATION.replace(model=model)), match)
 
 
 @pytest.mark.parametrize("version", [b"", b"1/2", b"-1", b"v 1", b"\x1b[0m"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from anchor.consensus.containers.entries import Key
 from anchor.consensus.schemes import SMALL_ORDER_Y, SigningKey, require_key, require_point, verify_signature
-from anchor.errors import InvalidSignature, Misuse
+from anchor.errors import InvalidSignature, Misuse, Unavailable
 from anchor.params import SCHEME_ED25519, SCHEME_ML_DSA_65
 from tests.oracles import naive_edwards as curve
 
@@ -126,3 +128,12 @@ def test_a_signing_key_shows_no_secret() -> None:
         SigningKey(SCHEME_ED25519, b"short")
     with pytest.raises(Misuse):
         SigningKey(7, bytes(32))
+
+
+def test_an_old_library_is_told_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
+    public, signature = LASTING.public, LASTING.sign(b"message")
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric.mldsa", None)
+    with pytest.raises(Unavailable, match="needs a newer cryptography"):
+        verify_signature(public, b"message", signature)
+    with pytest.raises(Unavailable, match="needs a newer cryptography"):
+        LASTING.sign(b"message")

@@ -11,7 +11,7 @@ from typing import Any
 
 from anchor.errors import Malformed, Misuse, Unavailable
 
-PRESETS = ("general", "mainnet", "minimal")
+PRESETS = ("general", "mainnet", "minimal", "ledger")
 MAX_BYTES = 1 << 28
 """No file of a case is larger, unpacked: a mainnet state has about ten megabytes."""
 

@@ -11,7 +11,7 @@ from anchor.consensus.presets import Config, get_config, get_preset
 from anchor.consensus.vectors.basics import get_bls
 from anchor.consensus.vectors.cases import Case
 
-FORKS = ("phase0", "altair", "bellatrix", "capella", "deneb", "electra", "fulu", "gloas")
+FORKS = ("phase0", "altair", "bellatrix", "capella", "deneb", "electra", "fulu", "gloas", "ledger")
 MUST_NOT_VERIFY = 2
 """The `bls_setting` of cases whose signatures are not to be checked."""
 

@@ -33,6 +33,8 @@ class Result:
 
 HANDLERS: Final[dict[str, dict[str, Check]]] = {
     "ssz_generic": dict.fromkeys(ssz.GENERIC_HANDLERS, ssz.check_generic),
+    "merkle_proof": {"single_merkle_proof": ssz.check_proof},
+    "light_client": {"single_merkle_proof": ssz.check_proof},
     "bls": dict.fromkeys(basics.BLS_HANDLERS, basics.check_bls),
     "shuffling": {"core": basics.check_shuffling},
     "operations": dict.fromkeys(states.OPERATIONS, states.check_operation),
@@ -43,7 +45,11 @@ HANDLERS: Final[dict[str, dict[str, Check]]] = {
     "rewards": dict.fromkeys(states.REWARDS, states.check_rewards),
     "fork": {"fork": upgrades.check_fork},
     "transition": {"core": upgrades.check_transition},
-    "genesis": {"initialization": states.check_genesis, "validity": states.check_genesis_validity},
+    "genesis": {
+        "initialization": states.check_genesis,
+        "validity": states.check_genesis_validity,
+        "ledger": states.check_ledger_genesis,
+    },
 }
 """By runner and handler: what checks a case. A family of checks plugs in here."""
 

@@ -43,6 +43,7 @@ OPERATIONS: Final = {
     "consolidation_request": Operation("ConsolidationRequest"),
     "deposit": Operation("Deposit"),
     "deposit_request": Operation("DepositRequest"),
+    "entry": Operation("SignedEntry"),
     "execution_payload": Operation("BeaconBlockBody", "body"),
     "execution_payload_bid": Operation("SignedExecutionPayloadBid"),
     "parent_execution_payload": Operation("BeaconBlock", "block"),
@@ -172,6 +173,13 @@ def check_genesis(case: Case) -> Difference | None:
     block_hash = bytes.fromhex(eth1["eth1_block_hash"][2:])
     state = rules.initialize_beacon_state_from_eth1(block_hash, eth1["eth1_timestamp"], deposits)
     return compare_states(rules, read_state(case, rules, "state"), state)
+
+
+def check_ledger_genesis(case: Case) -> Difference | None:
+    """The first state of a ledger, from its genesis."""
+    rules = get_rules(case)
+    genesis = read_record(case, rules, "Genesis", "genesis")
+    return expect_post(case, rules, lambda: rules.initialize_ledger_state(genesis))
 
 
 def check_genesis_validity(case: Case) -> Difference | None:
