@@ -5,17 +5,24 @@
     ├── Malformed         exit 1   bytes do not follow their own format
     │   ├── MalformedSSZ
     │   ├── MalformedFile
-    │   └── MalformedBundle
+    │   ├── MalformedBundle
+    │   └── MalformedHeader
     ├── Unsafe            exit 1   following or executing the input would be dangerous
     ├── Invalid           exit 1   well-formed, but it breaks a rule
     │   ├── InvalidProof
+    │   ├── InvalidEvidence
+    │   │   └── StaleTrust
+    │   ├── RefusedModel
     │   ├── InvalidSignature
     │   ├── InvalidTransition
     │   ├── InvalidEntry
     │   ├── InvalidManifest
+    │   ├── InvalidHeader
+    │   ├── InvalidCheckpoint
     │   └── TamperedFile
     └── Unavailable       exit 3   something that is needed cannot be had now
-        └── MissingFile
+        ├── MissingFile
+        └── CorruptedLedger
 
 A message is one sentence on what happened and where; `fix` is one on what to do.
 """
@@ -70,6 +77,10 @@ class MalformedBundle(Malformed):
     """A bundle that cannot be read as one."""
 
 
+class MalformedHeader(Malformed):
+    """Bytes that are not whole 80-byte headers of Bitcoin."""
+
+
 class Unsafe(AnchorError):
     """Input that would make the reader follow a path outside its folder, or execute something."""
 
@@ -80,6 +91,18 @@ class Invalid(AnchorError):
 
 class InvalidProof(Invalid):
     """A Merkle branch that does not lead to the root it is checked against."""
+
+
+class InvalidEvidence(Invalid):
+    """Evidence that does not lead from what the user trusts to a publication."""
+
+
+class StaleTrust(InvalidEvidence):
+    """A trusted checkpoint older than its network's weak-subjectivity period."""
+
+
+class RefusedModel(Invalid):
+    """A publication that is proven, and is not what the user asked for, or was revoked."""
 
 
 class InvalidSignature(Invalid):
@@ -98,6 +121,14 @@ class InvalidManifest(Invalid):
     """A manifest that breaks one of its rules."""
 
 
+class InvalidHeader(Invalid):
+    """A header of Bitcoin that breaks a rule of its chain."""
+
+
+class InvalidCheckpoint(Invalid):
+    """A branch that conflicts with a checkpoint in the code, or cannot be tied to it."""
+
+
 class TamperedFile(Invalid):
     """A model's bytes that are not the ones its manifest commits to."""
 
@@ -110,3 +141,7 @@ class Unavailable(AnchorError):
 
 class MissingFile(Unavailable):
     """A file that a manifest, an index or a link names, and that is not there."""
+
+
+class CorruptedLedger(Unavailable):
+    """A ledger's store that no longer holds what was written to it."""

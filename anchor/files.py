@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shutil import rmtree
+from typing import BinaryIO
 
 from anchor.errors import Misuse, Unavailable
 
@@ -19,33 +20,40 @@ def write_new(path: Path, data: bytes, *, mode: int = PUBLIC) -> None:
 
     Raises Misuse when `path` exists, Unavailable when it cannot be written.
     """
-    with _staged(path, data, mode) as staged:
+    with new_file(path, mode=mode) as file:
+        file.write(data)
+
+
+@contextmanager
+def new_file(path: Path, *, mode: int = PUBLIC) -> Iterator[BinaryIO]:
+    """A file for the body to write; it becomes `path`, as `write_new` does it, when the body succeeds."""
+    with _staged(path, mode) as (staged, file):
+        yield file
+        _sync(file)
         try:
             os.link(staged, path)
         except FileExistsError:
             raise Misuse(
                 f"{path} is there already, and is never overwritten.", fix="Choose another name."
             ) from None
-        staged.unlink()
 
 
 def write_over(path: Path, data: bytes, *, mode: int = PUBLIC) -> None:
     """Writes `data` to `path`, in place of what was there. Durable on return."""
-    with _staged(path, data, mode) as staged:
+    with _staged(path, mode) as (staged, file):
+        file.write(data)
+        _sync(file)
         staged.replace(path)
 
 
 @contextmanager
-def _staged(path: Path, data: bytes, mode: int) -> Iterator[Path]:
-    """A synced file beside `path` that holds `data`, for the body to move into place."""
+def _staged(path: Path, mode: int) -> Iterator[tuple[Path, BinaryIO]]:
+    """A new file beside `path`, for the body to write and then move into place."""
     staged = path.with_name(f".{path.name}.{os.getpid()}.new")
     with told_plainly(path):
         try:
-            with open(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            yield staged
+            with os.fdopen(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+                yield staged, file
             sync_folder(path.parent)
         finally:
             with suppress(FileNotFoundError):
@@ -58,8 +66,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
     Raises Misuse when `path` exists and is not an empty folder, Unavailable when it cannot be made.
     """
-    if path.is_symlink() or (path.exists() and not (path.is_dir() and not any(path.iterdir()))):
-        raise Misuse(f"{path} is there already, and is not an empty folder.", fix="Choose another folder.")
+    require_new_folder(path)
     staged = path.parent / f".{path.name}.{os.getpid()}.new"
     with told_plainly(path):
         staged.mkdir(mode=0o700, parents=True)
@@ -72,6 +79,13 @@ def new_folder(path: Path) -> Iterator[Path]:
             rmtree(staged, ignore_errors=True)
 
 
+def require_new_folder(path: Path) -> None:
+    """Raises Misuse when `path` exists and is not an empty folder."""
+    is_empty = path.is_dir() and not any(path.iterdir())
+    if path.is_symlink() or (path.exists() and not is_empty):
+        raise Misuse(f"{path} is there already, and is not an empty folder.", fix="Choose another folder.")
+
+
 def read_bounded(path: Path, limit: int, what: str) -> bytes:
     """The contents of `path`. Raises Misuse when it has more than `limit` bytes, Unavailable when missing."""
     with told_plainly(path, "read"), path.open("rb") as file:
@@ -79,6 +93,12 @@ def read_bounded(path: Path, limit: int, what: str) -> bytes:
     if len(data) > limit:
         raise Misuse(f"{path} is too large to be {what}: more than {limit} bytes.")
     return data
+
+
+def _sync(file: BinaryIO) -> None:
+    """Makes what was written to `file` durable."""
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def sync_folder(path: Path) -> None:

@@ -12,14 +12,26 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "demo-out"
 ANCHOR = [sys.executable, "-m", "anchor.cli.main"]
-SETTINGS = {"PYTHONPATH": str(ROOT), "ANCHOR_PASSPHRASE": "demo", "XDG_CONFIG_HOME": str(OUT / "config")}
+SETTINGS = {
+    "PYTHONPATH": str(ROOT),
+    "ANCHOR_PASSPHRASE": "for the demo only",
+    "XDG_CONFIG_HOME": str(OUT / "config"),
+}
 MODEL_NAME = "demo/spiral"
+
+
+@dataclass(frozen=True)
+class Published:
+    """A checkpoint that the ledger knows."""
+
+    path: Path
+    version: str
 
 
 def main() -> int:
@@ -36,25 +48,24 @@ def main() -> int:
     if code != 0:
         return code
     say("Flip one bit, and verify again")
-    flip_bit(published["path"])
+    flip_bit(published.path)
     code = verify_apart(published)
     say(f"Done in {time.monotonic() - start:.1f} s. Everything is in {OUT.relative_to(ROOT)}/")
     return 0 if code == 1 else 1
 
 
-def publish_trained() -> dict[str, Any]:
+def publish_trained() -> Published:
     """Trains, publishes every checkpoint; returns what was said of the last one."""
     from train import Config, Trainer
 
     say("Train a small network, and publish every checkpoint")
-    published: dict[str, Any] = {}
     for folder, metrics in Trainer(Config()).run(OUT / "run"):
         say(f"{folder.name}: {json.dumps(metrics)}", level=2)
         published = publish(folder, f"epoch-{metrics['epoch']:.0f}")
     return published
 
 
-def publish_given(source: Path) -> dict[str, Any]:
+def publish_given(source: Path) -> Published:
     """Publishes a copy of the checkpoint at `source`."""
     if not source.exists():
         sys.exit(f"There is nothing at {source}. Name a checkpoint with: make demo MODEL=path")
@@ -65,25 +76,22 @@ def publish_given(source: Path) -> dict[str, Any]:
     return publish(copy if source.is_dir() else copy.parent, "1")
 
 
-def publish(folder: Path, version: str) -> dict[str, Any]:
-    """`anchor publish`, for people and then, as JSON, for this script."""
+def publish(folder: Path, version: str) -> Published:
+    """`anchor publish`."""
     place = ["--ledger", OUT / "ledger", "--key", OUT / "publisher.key"]
     anchor("publish", folder, "--model", MODEL_NAME, "--version", version, *place)
-    listing = run("log", "--ledger", OUT / "ledger", "--json", capture=True)
-    newest = json.loads(listing.stdout)["result"]
-    return {"path": folder, "version": version, "log": newest}
+    return Published(folder, version)
 
 
-def verify_apart(published: dict[str, Any]) -> int:
+def verify_apart(published: Published) -> int:
     """Verifies in an empty home, while the ledger's folder is away and, where possible, without a network."""
     away = OUT / "ledger-put-away"
     (OUT / "ledger").rename(away)
-    network = json.loads((away / "network.json").read_text())
-    publisher = json.loads(run("keygen", "--show", OUT / "publisher.key", "--json", capture=True).stdout)
+    checkpoint = json.loads((away / "network.json").read_text())["genesis"]
+    publisher = json.loads((OUT / "publisher.key").read_text())["identity"]
     try:
-        command = ["verify", published["path"], "--trust", network["checkpoint"]]
-        command += ["--model", f"{MODEL_NAME}@{published['version']}"]
-        command += ["--publisher", publisher["result"]["publisher"]]
+        command = ["verify", published.path, "--model", f"{MODEL_NAME}@{published.version}"]
+        command += ["--publisher", publisher, "--trust", checkpoint]
         return run(*command, prefix=without_network()).returncode
     finally:
         away.rename(OUT / "ledger")

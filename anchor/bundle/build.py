@@ -1,0 +1,145 @@
+"""Makes the bundle of a published version for a trusted checkpoint, older or newer (specs/04-bundle §5).
+
+Nothing here is trusted: whoever makes a bundle, its verifier checks all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from anchor.bundle.finality import Place, compute_checkpoint_epoch
+from anchor.bundle.hops import build_hops
+from anchor.bundle.types import (
+    BUNDLE_VERSION,
+    LEDGER_SCOPE,
+    TRUSTED_PATHS,
+    Bundle,
+    Status,
+    TrustedBlock,
+    encode_bundle,
+    state_index,
+    status_paths,
+)
+from anchor.bundle.view import LedgerView
+from anchor.consensus.containers.ledger import BeaconState
+from anchor.consensus.containers.phase0 import Checkpoint
+from anchor.consensus.hardcoded import TABLES, Table, get_newest_checkpoint, get_table
+from anchor.consensus.presets import LEDGER
+from anchor.consensus.text import format_checkpoint
+from anchor.errors import Misuse, Unavailable
+from anchor.merkle.proof import build_multiproof, build_proof
+
+
+def build_bundle(
+    view: LedgerView, model: str, version: str, trusted: Checkpoint, *, hardcoded: Sequence[Table] = TABLES
+) -> bytes:
+    """The bundle of `model`'s `version` that leads from `trusted` to the newest state that votes can show.
+
+    Raises Misuse for an epoch that is not the trusted block's, Unavailable for a checkpoint that is not final
+    here, a version that is not published in a final state, or votes that are not known.
+    """
+    start = _get_trusted(view, trusted)
+    way = [start]
+    hops = []
+    for goal in _get_goals(view, start, hardcoded):
+        for hop in build_hops(view, way[-1], goal):
+            hops.append(hop)
+            way.append(Place(view.get_checkpoint(hop.epoch), hop.header))
+    status = _build_status(view, way[-1], model, version)
+    bundle = Bundle(
+        version=BUNDLE_VERSION,
+        publication=view.get_signed_entry(status.version.entry),
+        manifest=view.get_manifest(status.version.manifest_root),
+        trusted=_build_trusted_block(view, start),
+        hardcoded_branch=_build_hardcoded_branch(view, way, hardcoded),
+        hops=tuple(hops),
+        status=status,
+    )
+    return encode_bundle(bundle)
+
+
+def _get_trusted(view: LedgerView, trusted: Checkpoint) -> Place:
+    header = view.get_header(trusted.root)
+    epoch = compute_checkpoint_epoch(header.slot)
+    if epoch != trusted.epoch:
+        named = Checkpoint(epoch=epoch, root=trusted.root)
+        raise Misuse(
+            f"The block of that checkpoint stands at slot {header.slot}, which is epoch {epoch}.",
+            fix=f"Write {format_checkpoint(named)}.",
+        )
+    newest = view.get_finalized_checkpoint()
+    if epoch > newest.epoch or view.get_checkpoint(epoch).root != trusted.root:
+        raise Unavailable(
+            f"{format_checkpoint(trusted)} is not final on this ledger.",
+            fix=f"The newest checkpoint that is: {format_checkpoint(newest)}.",
+        )
+    return Place(trusted, header)
+
+
+def _get_goals(view: LedgerView, start: Place, hardcoded: Sequence[Table]) -> list[int]:
+    """Epochs to reach: a hardcoded checkpoint's on the way, and the newest final one's."""
+    newest = view.get_finalized_checkpoint().epoch
+    required = _get_required(view, start, hardcoded, newest)
+    return [goal for goal in ((required.epoch if required else 0), newest) if goal > start.checkpoint.epoch]
+
+
+def _get_required(
+    view: LedgerView, place: Place, hardcoded: Sequence[Table], epoch: int
+) -> Checkpoint | None:
+    network_id = view.get_state(place.checkpoint.root).genesis_validators_root
+    return get_newest_checkpoint(get_table(network_id, hardcoded), epoch)
+
+
+def _build_hardcoded_branch(
+    view: LedgerView, way: Sequence[Place], hardcoded: Sequence[Table]
+) -> tuple[bytes, ...]:
+    """Empty where no checkpoint in the code needs to be shown, or it cannot be."""
+    required = _get_required(view, way[0], hardcoded, way[-1].checkpoint.epoch)
+    if required is None or required.root in [place.checkpoint.root for place in way]:
+        return ()
+    place = required.epoch * LEDGER.SLOTS_PER_EPOCH % LEDGER.SLOTS_PER_HISTORICAL_ROOT
+    tree = LEDGER_SCOPE.schema("BeaconState").tree(view.get_state(way[0].checkpoint.root))
+    return build_proof(tree, state_index("block_roots", place))
+
+
+def _build_trusted_block(view: LedgerView, start: Place) -> TrustedBlock:
+    state = view.get_state(start.checkpoint.root)
+    tree = LEDGER_SCOPE.schema("BeaconState").tree(state)
+    return TrustedBlock(
+        header=start.header,
+        genesis_validators_root=state.genesis_validators_root,
+        fork=state.fork,
+        timestamp=state.timestamp,
+        network=state.network,
+        proof=build_multiproof(tree, [state_index(*path) for path in TRUSTED_PATHS]),
+    )
+
+
+def _build_status(view: LedgerView, newest: Place, model: str, version: str) -> Status:
+    state = view.get_state(newest.checkpoint.root)
+    position = _find_version(state, newest, model, version)
+    leaf = state.versions[position]
+    paths = status_paths(position, leaf.publisher, leaf.entry)
+    tree = LEDGER_SCOPE.schema("BeaconState").tree(state)
+    return Status(
+        position=position,
+        version=leaf,
+        publisher=state.publishers[leaf.publisher],
+        timestamp=state.timestamp,
+        entry_count=len(state.entries),
+        publisher_count=len(state.publishers),
+        version_count=len(state.versions),
+        proof=build_multiproof(tree, [state_index(*path) for path in paths]),
+    )
+
+
+def _find_version(state: BeaconState, newest: Place, model: str, version: str) -> int:
+    wanted = (model.encode(), version.encode())
+    for position, leaf in enumerate(state.versions):
+        if (leaf.model, leaf.version) == wanted:
+            return position
+    raise Unavailable(
+        f"{model}@{version} is not in the newest state that the ledger can show to be final, of epoch "
+        f"{newest.checkpoint.epoch}.",
+        fix="Check the name, or wait until its block is final: anchor status",
+    )

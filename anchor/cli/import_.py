@@ -1,0 +1,68 @@
+"""`anchor import`: a ledger comes back from its backup."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from anchor.cli.output import Outcome, Terminal, printable
+
+HELP = """\
+Bring a ledger back from its backup; every block is checked anew.
+The copy only reads, as long as the original may be in use: two that sign for
+one committee would contradict each other. With --take-over it goes on signing."""
+EXAMPLES = """
+anchor import ledger.backup restored/
+anchor import ledger.backup ledger/ --take-over
+"""
+COPY = """\
+It only reads. When the original is gone for good and has published nothing since
+this backup, import it once more with --take-over."""
+SUCCESSOR = """\
+It goes on signing. Never use the original again: if it has published anything
+since this backup, the two contradict each other, and anyone can prove it."""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.add_argument("file", help="a backup (anchor export)")
+    parser.add_argument("folder", help="a folder that does not exist yet, or is empty")
+    parser.add_argument(
+        "--take-over",
+        action="store_true",
+        help="the original is gone, and published nothing since: this one signs from now on",
+    )
+
+
+def run(options: Namespace, terminal: Terminal) -> Outcome:
+    """Makes the folder whole, or not at all."""
+    from anchor.consensus.text import format_checkpoint
+    from anchor.files import told_plainly
+    from anchor.node.backup import import_ledger
+    from anchor.node.clock import SystemClock
+
+    path, folder = Path(options.file), Path(options.folder)
+    with told_plainly(path, "read"):
+        size = path.stat().st_size
+    with terminal.progress("checking", size) as progress:
+        status = import_ledger(
+            path, folder, take_over=options.take_over, now=SystemClock().now(), progress=progress
+        )
+    result = {
+        "folder": str(folder),
+        "name": status.name,
+        "network_id": status.network_id,
+        "genesis": format_checkpoint(status.genesis),
+        "finalized": format_checkpoint(status.finalized),
+        "entries": status.entries,
+        "may_sign": status.may_sign,
+    }
+    text = (
+        f"The ledger {printable(status.name)} is back, in {printable(str(folder))}.\n\n"
+        f"network  0x{status.network_id.hex()}\n"
+        f"genesis  {result['genesis']}\n"
+        f"final    {terminal.paint(str(result['finalized']), 'bold')}\n"
+        f"entries  {status.entries}\n\n"
+        f"{SUCCESSOR if status.may_sign else COPY}"
+    )
+    return Outcome(text, result)

@@ -1,0 +1,86 @@
+"""What the commands on a ledger share: where it is, who speaks, what is seen while blocks are made."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from anchor.cli.output import Terminal
+from anchor.cli.secrets import read_key, read_key_passphrase, read_passphrase
+
+if TYPE_CHECKING:
+    from anchor.node.production import Step
+    from anchor.node.publishing import Author
+
+VARIABLE: Final = "ANCHOR_LEDGER"
+DEFAULT: Final = "ledger"
+
+
+def add_ledger_option(parser: ArgumentParser) -> None:
+    """Which ledger."""
+    text = f"the ledger's folder (default: ${VARIABLE}, else ./{DEFAULT})"
+    parser.add_argument("--ledger", metavar="DIR", help=text)
+
+
+def get_folder(options: Namespace) -> Path:
+    """The folder that the options name, or the environment."""
+    return Path(options.ledger or os.environ.get(VARIABLE) or DEFAULT)
+
+
+def unlock(options: Namespace, folder: Path) -> tuple[bytes, Author]:
+    """The committee's seed and the publisher, without its root key.
+
+    Opening a secret takes a while, by design: both are opened at once.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    from anchor.consensus.text import parse_identity
+    from anchor.node.folder import unlock_seed
+    from anchor.node.keys import decrypt_secret, derive_signing_keys
+    from anchor.node.publishing import Author
+
+    file = read_key(options.key, "signing")
+    passphrase = read_passphrase(options.passphrase_file, f"the ledger {folder}")
+    of_key = read_key_passphrase(options.key_passphrase_file, options.passphrase_file, options.key)
+    with ThreadPoolExecutor(2) as pool:
+        seed = pool.submit(unlock_seed, folder, passphrase)
+        secret = pool.submit(decrypt_secret, file, of_key, options.key)
+    keys = derive_signing_keys(secret.result(), file.schemes)
+    return seed.result(), Author(parse_identity(file.identity), keys)
+
+
+class Watch:
+    """Draws blocks as they are proposed, justified and finalised: one line an epoch."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal, self._epoch = terminal, -1
+
+    def __call__(self, step: Step) -> None:
+        from anchor.node.production import FINALISED, PROPOSED
+
+        if step.kind == PROPOSED:
+            lead = "" if step.epoch == self._epoch else f"epoch {step.epoch:<4} "
+            self._epoch = step.epoch
+            self._draw(f"{lead}■")
+        elif step.kind == FINALISED:
+            self._draw(f"epoch {step.epoch:<4} is final: block 0x{step.root.hex()[:16]}…\n")
+        else:
+            self._draw(f"  {step.kind}\n")
+
+    def _draw(self, text: str) -> None:
+        if not self._terminal.as_json:
+            self._terminal.err.write(text)
+            self._terminal.err.flush()
+
+
+def format_time(seconds: int) -> str:
+    """A Unix time for people, in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def format_time_exactly(seconds: int) -> str:
+    """A Unix time for programs (RFC 3339)."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,116 @@
+"""`anchor log`: what a ledger recorded, in order."""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any, Final
+
+from anchor.cli.ledgers import add_ledger_option, format_time, format_time_exactly, get_folder
+from anchor.cli.output import Outcome, Terminal, format_table, printable
+
+if TYPE_CHECKING:
+    from anchor.consensus.containers.entries import SignedEntry
+    from anchor.node.chain import Chain
+    from anchor.node.store import StoredEntry
+
+HELP = "List what was published, promoted and revoked, and who may."
+EXAMPLES = """
+anchor log
+anchor log --model acme/tiny --last 100
+anchor log --json
+"""
+DEFAULT_LAST: Final = 20
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The command's arguments."""
+    add_ledger_option(parser)
+    parser.add_argument("--model", metavar="ORG/NAME", help="only what is about this model")
+    parser.add_argument(
+        "--last", type=int, default=DEFAULT_LAST, metavar="N", help="entries to show (default: %(default)s)"
+    )
+
+
+def run(options: Namespace, terminal: Terminal) -> Outcome:
+    """Reads entries from the newest back."""
+    from anchor.node.folder import open_reader
+
+    with open_reader(get_folder(options)) as chain:
+        status = chain.get_status()
+        entries = _collect(chain, status.entries, max(options.last, 0), options.model)
+    result = {"entries_total": status.entries, "final_entries": status.final_entries, "entries": entries}
+    return Outcome(_describe(entries), result)
+
+
+def _collect(chain: Chain, total: int, last: int, model: str | None) -> list[dict[str, Any]]:
+    """The newest `last` entries (about `model`), oldest first."""
+    found: list[dict[str, Any]] = []
+    stop = total
+    while stop and len(found) < last:
+        start = max(stop - 256, 0)
+        page = [_to_result(*pair) for pair in chain.get_entries(start, stop)]
+        found = [entry for entry in page if model in (None, entry.get("model"))] + found
+        stop = start
+    return found[-last:] if last else []
+
+
+def _to_result(stored: StoredEntry, signed: SignedEntry) -> dict[str, Any]:
+    from anchor.consensus.text import format_identity
+
+    entry = signed.entry
+    body = entry.body.data
+    words = re.findall("[A-Z][a-z]*", type(body).__name__)
+    return {
+        "entry": stored.position,
+        "root": stored.root,
+        "slot": stored.slot,
+        "time": format_time_exactly(stored.timestamp),
+        "timestamp": stored.timestamp,
+        "kind": "-".join(words).lower(),
+        "author": format_identity(entry.author),
+        "sequence": entry.sequence,
+        **_to_plain(body),
+    }
+
+
+def _to_plain(body: Any) -> dict[str, Any]:
+    """What an entry says, field by field; parts that are records of their own are left to the bundle."""
+    from anchor.consensus.text import get_stage_name
+
+    plain: dict[str, Any] = {}
+    for name, value in zip(body.fields, body.values(), strict=True):
+        if name in ("model", "version", "name", "reason"):
+            plain[name] = value.decode("utf-8", "backslashreplace")
+        elif name.endswith("_stage"):
+            plain[name] = get_stage_name(value)
+        elif isinstance(value, bytes | int):
+            plain[name] = value
+    return plain
+
+
+def _describe(entries: list[dict[str, Any]]) -> str:
+    if not entries:
+        return "Nothing is recorded yet."
+    rows = [
+        (
+            str(entry["entry"]),
+            format_time(entry["timestamp"]),
+            entry["kind"],
+            printable(_say(entry)),
+            entry["author"][8:16],
+        )
+        for entry in entries
+    ]
+    return format_table(("ENTRY", "TIME (UTC)", "WHAT", "OF", "BY"), rows)
+
+
+def _say(entry: dict[str, Any]) -> str:
+    """What an entry is about, in a few words."""
+    if "model" not in entry:
+        root = entry["root_key"].hex()[:8] if "root_key" in entry else ""
+        return str(entry.get("name") or root)
+    about = "@".join([entry["model"], *([entry["version"]] if "version" in entry else [])])
+    if "to_stage" in entry:
+        return f"{about} to {entry['to_stage']}"
+    return f"{about}: {entry['reason']}" if entry.get("reason") else about

@@ -1,0 +1,55 @@
+"""`anchor promote`: a version moves to another stage."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from anchor.cli.ledgers import Watch, add_ledger_option, get_folder, unlock
+from anchor.cli.output import Outcome, Terminal, printable
+from anchor.cli.secrets import add_key_options
+
+HELP = """\
+Move a version to another stage: development, staging, production, archived.
+Up by one stage at a time, down or into the archive at any; there is no way out
+of the archive. What the model's policy wants approved needs its approvals."""
+EXAMPLES = """
+anchor promote acme/tiny@1.0 --to staging --key alice.key
+anchor promote acme/tiny@1.0 --to archived --key alice.key --ledger ledger/
+"""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.add_argument("name", metavar="MODEL@VERSION", help="a published version")
+    parser.add_argument("--to", metavar="STAGE", required=True, help="the stage that it moves to")
+    add_key_options(parser)
+    add_ledger_option(parser)
+
+
+def run(options: Namespace, terminal: Terminal) -> Outcome:
+    """Records the change, and waits until it is final."""
+    from anchor.consensus.text import format_checkpoint, get_stage_name, parse_stage
+    from anchor.node.clock import SystemClock
+    from anchor.node.folder import open_writer
+    from anchor.node.publishing import write_promotion
+
+    folder, stage = get_folder(options), parse_stage(options.to)
+    seed, author = unlock(options, folder)
+    with open_writer(folder, seed, SystemClock(), on_wait=terminal.note) as service:
+        promotion = write_promotion(service.chain, author, options.name, stage)
+        recorded = service.record([promotion], watch=Watch(terminal))
+        trusted = service.chain.get_checkpoint(0)
+    result = {
+        "name": options.name,
+        "from": get_stage_name(promotion.entry.body.data.from_stage),
+        "to": options.to,
+        "entry": recorded.positions[0],
+        "final": format_checkpoint(recorded.checkpoint),
+    }
+    text = (
+        f"{terminal.paint(printable(options.name), 'bold')} moved from {result['from']} to {options.to}; "
+        "that is final.\n"
+        f"Bundles made before do not show it. Make one that does with:\n\n"
+        f"  anchor bundle {printable(options.name)} \\\n    --for {format_checkpoint(trusted)}"
+    )
+    return Outcome(text, result)

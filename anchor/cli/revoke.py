@@ -1,0 +1,48 @@
+"""`anchor revoke`: a version is withdrawn, for good."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from anchor.cli.ledgers import Watch, add_ledger_option, get_folder, unlock
+from anchor.cli.output import Outcome, Terminal, printable
+from anchor.cli.secrets import add_key_options
+
+HELP = "Withdraw a version, for good: no bundle made from now on verifies."
+EXAMPLES = """
+anchor revoke acme/tiny@1.0 --reason 'trained on the wrong split' --key alice.key
+"""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.add_argument("name", metavar="MODEL@VERSION", help="a published version")
+    parser.add_argument("--reason", default="", help="why, for everyone to read")
+    add_key_options(parser)
+    add_ledger_option(parser)
+
+
+def run(options: Namespace, terminal: Terminal) -> Outcome:
+    """Records the withdrawal, and waits until it is final."""
+    from anchor.consensus.text import format_checkpoint
+    from anchor.node.clock import SystemClock
+    from anchor.node.folder import open_writer
+    from anchor.node.publishing import write_revocation
+
+    folder = get_folder(options)
+    seed, author = unlock(options, folder)
+    with open_writer(folder, seed, SystemClock(), on_wait=terminal.note) as service:
+        revocation = write_revocation(service.chain, author, options.name, options.reason)
+        recorded = service.record([revocation], watch=Watch(terminal))
+    result = {
+        "name": options.name,
+        "reason": options.reason,
+        "entry": recorded.positions[0],
+        "final": format_checkpoint(recorded.checkpoint),
+    }
+    text = (
+        f"{terminal.paint(printable(options.name), 'bold')} is revoked; that is final.\n"
+        "Bundles made before do not show it. Hand out the new checkpoint, which does:\n\n"
+        f"  {result['final']}"
+    )
+    return Outcome(text, result)

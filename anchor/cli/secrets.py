@@ -1,0 +1,88 @@
+"""Passphrases and key files. A passphrase is never an argument, where other processes could read it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser
+from getpass import getpass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from anchor.errors import Misuse
+
+if TYPE_CHECKING:
+    from anchor.node.keys import KeyFile
+
+VARIABLE: Final = "ANCHOR_PASSPHRASE"
+KEY_VARIABLE: Final = "ANCHOR_KEY_PASSPHRASE"
+MAX_PASSPHRASE_BYTES: Final = 4096
+
+
+def add_passphrase_option(parser: ArgumentParser) -> None:
+    """Where the passphrase of the command's first or only secret comes from."""
+    text = f"read the passphrase from a file's first line (else ${VARIABLE}, else a prompt)"
+    parser.add_argument("--passphrase-file", metavar="FILE", help=text)
+
+
+def add_key_options(parser: ArgumentParser) -> None:
+    """A publisher's signing key, beside the ledger's own passphrase."""
+    parser.add_argument(
+        "--key", metavar="FILE", required=True, help="the publisher's signing key (anchor keygen)"
+    )
+    add_passphrase_option(parser)
+    text = f"the key's passphrase, where it is another one than the ledger's (else ${KEY_VARIABLE})"
+    parser.add_argument("--key-passphrase-file", metavar="FILE", help=text)
+
+
+def read_passphrase(path: str | None, what: str, *, confirm: bool = False) -> str:
+    """The passphrase of `what`: from the file at `path`, the environment, or a prompt.
+
+    Raises Misuse when there is nobody to ask, or the second spelling differs from the first.
+    """
+    return find_passphrase(path, (VARIABLE,)) or _ask(what, confirm=confirm)
+
+
+def read_key_passphrase(key_path: str | None, path: str | None, what: str) -> str:
+    """The passphrase of a publisher's key: its own, else the one given for everything, else a prompt."""
+    given = find_passphrase(key_path, (KEY_VARIABLE,)) or find_passphrase(path, (VARIABLE,))
+    return given or _ask(what, confirm=False)
+
+
+def find_passphrase(path: str | None, variables: tuple[str, ...]) -> str:
+    """The first line of the file at `path`, else the first of the variables that is set; empty: neither."""
+    if path is None:
+        return next((os.environ[name] for name in variables if os.environ.get(name)), "")
+    from anchor.files import read_bounded
+
+    data = read_bounded(Path(path), MAX_PASSPHRASE_BYTES, "a passphrase's file")
+    try:
+        line = data.decode().split("\n", 1)[0].rstrip("\r")
+    except UnicodeDecodeError:
+        line = ""
+    if not line:
+        raise Misuse(f"The first line of {path} is no passphrase.", fix="Write it there, in UTF-8.")
+    return line
+
+
+def _ask(what: str, *, confirm: bool) -> str:
+    if not sys.stdin.isatty():
+        raise Misuse(
+            f"The passphrase of {what} is needed, and there is nobody to ask.",
+            fix=f"Give --passphrase-file, or set {VARIABLE}.",
+        )
+    passphrase = getpass(f"Passphrase of {what}: ")
+    if confirm and getpass("The same again: ") != passphrase:
+        raise Misuse("The two spellings differ.", fix="Try again.")
+    return passphrase
+
+
+def read_key(path: str, kind: str) -> KeyFile:
+    """The key file at `path`. Raises Misuse when it is of another kind."""
+    from anchor.files import read_bounded
+    from anchor.node.keys import MAX_FILE_BYTES, decode_key_file
+
+    file = decode_key_file(read_bounded(Path(path), MAX_FILE_BYTES, "a key file"), path)
+    if file.kind != kind:
+        raise Misuse(f"{path} is a {file.kind} key, and a {kind} key is needed.", fix="Give the other file.")
+    return file

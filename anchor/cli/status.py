@@ -1,0 +1,113 @@
+"""`anchor status`: how a ledger stands, and its newest models."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any, Final
+
+from anchor.cli.ledgers import add_ledger_option, format_time, format_time_exactly, get_folder
+from anchor.cli.output import Outcome, Terminal, format_table, printable
+
+if TYPE_CHECKING:
+    from anchor.node.chain import Chain, Status
+
+HELP = "Show a ledger's finality and its newest models."
+EXAMPLES = """
+anchor status
+anchor status --ledger /srv/models/ledger --json
+"""
+MAX_ROWS: Final = 10
+"""Versions that are shown, the newest; --json has as many as --last asks for."""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The command's arguments."""
+    add_ledger_option(parser)
+    parser.add_argument(
+        "--last", type=int, default=MAX_ROWS, metavar="N", help="versions to show (default: %(default)s)"
+    )
+
+
+def run(options: Namespace, terminal: Terminal) -> Outcome:
+    """Reads the newest state."""
+    from anchor.node.folder import open_reader
+
+    with open_reader(get_folder(options)) as chain:
+        status = chain.get_status()
+        total, versions = _list_versions(chain, options.last)
+    result = _to_result(status) | {"versions_total": total, "versions": versions}
+    return Outcome(_describe(result, status, terminal), result)
+
+
+def _list_versions(chain: Chain, last: int) -> tuple[int, list[dict[str, Any]]]:
+    """How many versions there are, and the newest, newest first."""
+    from anchor.consensus.text import get_stage_name
+
+    versions = chain.get_head().state.versions
+    shown = [
+        {
+            "model": version.model.decode(),
+            "version": version.version.decode(),
+            "stage": get_stage_name(version.stage),
+            "revoked": version.revoked,
+            "manifest_root": version.manifest_root,
+            "entry": version.entry,
+            "published": format_time_exactly(chain.get_entry(version.entry)[0].timestamp),
+        }
+        for version in versions[::-1][: max(last, 0)]
+    ]
+    return len(versions), shown
+
+
+def _to_result(status: Status) -> dict[str, Any]:
+    from anchor.consensus.text import format_checkpoint
+
+    return {
+        "name": status.name,
+        "network_id": status.network_id,
+        "genesis": format_checkpoint(status.genesis),
+        "head": {
+            "root": status.head,
+            "slot": status.slot,
+            "epoch": status.epoch,
+            "time": format_time_exactly(status.timestamp),
+        },
+        "justified": format_checkpoint(status.justified),
+        "finalized": format_checkpoint(status.finalized),
+        "validators": status.validators,
+        "operators": 1,
+        "entries": status.entries,
+        "final_entries": status.final_entries,
+        "may_sign": status.may_sign,
+    }
+
+
+def _describe(result: dict[str, Any], status: Status, terminal: Terminal) -> str:
+    role = "" if status.may_sign else "; a copy that only reads"
+    waiting = status.entries - status.final_entries
+    pending = f"; the last {waiting} not final until something more is recorded" if waiting else ""
+    name = terminal.paint(printable(status.name), "bold")
+    lines = [
+        f"ledger     {name}: one operator, {status.validators} validators{role}",
+        f"network    0x{status.network_id.hex()}",
+        f"genesis    {result['genesis']}",
+        f"final      {result['finalized']}",
+        f"newest     slot {status.slot}, epoch {status.epoch}, {format_time(status.timestamp)} UTC",
+        f"entries    {status.entries}{pending}",
+    ]
+    versions = result["versions"]
+    if not versions:
+        return "\n".join([*lines, "", "Nothing is published yet."])
+    rows = [
+        (
+            version["model"],
+            version["version"],
+            "revoked" if version["revoked"] else version["stage"],
+            version["published"][:16].replace("T", " "),
+            str(version["entry"]),
+        )
+        for version in versions
+    ]
+    lines += ["", format_table(("MODEL", "VERSION", "STAGE", "PUBLISHED (UTC)", "ENTRY"), rows)]
+    hidden = result["versions_total"] - len(versions)
+    return "\n".join([*lines, f"… and {hidden} older"] if hidden else lines)

@@ -1,0 +1,127 @@
+"""`anchor verify`: a model against its bundle, offline."""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentParser, Namespace
+from contextlib import ExitStack
+from typing import Final
+
+from anchor.bundle.api import verify
+from anchor.bundle.verdict import VERIFIED, Verdict
+from anchor.cli.output import Outcome, Terminal, format_bytes, format_table, printable
+from anchor.errors import Misuse
+from anchor.ml.report import Answer, Damage, FilesReport
+
+HELP = "Check that a model is exactly the one that was published, and that a network agreed on it. Offline."
+EXAMPLES = """
+anchor verify model/ --trust lab --model acme/tiny
+anchor verify model.safetensors --bundle tiny.anchor --trust 0x…:12 \\
+  --model acme/tiny@1.0 --publisher ed25519:…
+anchor verify model/ --trust lab --model acme/tiny --only 'layers.0.*'
+anchor verify model/ --trust lab --model acme/tiny \\
+  --require-stage production --max-age 7d
+"""
+UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+MAX_ROWS: Final = 20
+"""Findings that are listed; --json has them all."""
+COLORS: Final = {"verified": "green", "refused": "red", "incomplete": "yellow", "qualified": "yellow"}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.add_argument("path", help="the model: a file or a folder")
+    parser.add_argument("--bundle", metavar="FILE", help="default: PATH/model.anchor, or FILE.anchor")
+    parser.add_argument("--trust", metavar="ROOT:EPOCH|NAME", required=True, help="the checkpoint you trust")
+    parser.add_argument("--model", metavar="ORG/NAME[@VERSION]", help="the model that you expect")
+    parser.add_argument("--publisher", metavar="KEY", help="who may publish it, unless your trust pins that")
+    parser.add_argument(
+        "--only", metavar="GLOB", action="append", default=[], help="check a part; repeatable"
+    )
+    parser.add_argument("--require-stage", metavar="STAGE", help="needs --max-age")
+    parser.add_argument("--max-age", metavar="TIME", help="of the status: 90s, 30m, 12h, 7d")
+    parser.add_argument(
+        "--allow-stale-trust",
+        action="store_true",
+        help="take a checkpoint older than its network's weak-subjectivity period",
+    )
+
+
+def run(options: Namespace, terminal: Terminal) -> Outcome:
+    """Verifies, and puts the verdict in words."""
+    with ExitStack() as stack:
+        verdict = verify(
+            options.path,
+            options.bundle,
+            options.trust,
+            model=options.model,
+            publisher=options.publisher,
+            only=options.only,
+            require_stage=options.require_stage,
+            max_age=None if options.max_age is None else parse_duration(options.max_age),
+            allow_stale_trust=options.allow_stale_trust,
+            progress=lambda total: stack.enter_context(terminal.progress("Hashing", total)),
+        )
+    return Outcome(format_verdict(verdict, terminal), verdict.to_json(), verdict.exit_code)
+
+
+def parse_duration(text: str) -> int:
+    """Seconds in "90s", "30m", "12h" or "7d". Raises Misuse."""
+    match = re.fullmatch(r"([0-9]{1,9})([smhd])", text)
+    if not match:
+        raise Misuse(f"{text!r} is no length of time.", fix="Write it as 90s, 30m, 12h or 7d.")
+    return int(match[1]) * UNITS[match[2]]
+
+
+def format_verdict(verdict: Verdict, terminal: Terminal) -> str:
+    """The verdict for people: one sentence, what differs, what was shown, what was not."""
+    lines = [terminal.paint(printable(verdict.summary), COLORS[verdict.word])]
+    lines += [f"  {printable(reason)}." for reason in verdict.qualifications]
+    if verdict.files is not None:
+        lines += _list_findings(verdict.files)
+    lines += ["", *[f"  {label:<10} {printable(words)}" for label, words in verdict.grounds]]
+    if verdict.files is not None:
+        lines.append(f"  {'checked':<10} {_describe_extent(verdict.files)}")
+    if verdict.exit_code == VERIFIED:
+        lines += ["", "Not shown: that the model is good, or what happened after that time."]
+    return "\n".join(lines)
+
+
+def _describe_extent(files: FilesReport) -> str:
+    amount = format_bytes(files.bytes_hashed)
+    return f"{_count(len(files.files), 'file')}, {_count(len(files.tensors), 'tensor')}, {amount}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _list_findings(files: FilesReport) -> list[str]:
+    """A table of all that is not OK, a file's tensors below it; then what else there is to say."""
+    rows: list[tuple[str, str, str, str]] = []
+    for file in files.files:
+        bad = [t for t in files.tensors if t.path == file.path and t.answer is not Answer.OK]
+        if bad or file.answer is not Answer.OK:
+            rows.append((file.answer, printable(file.path), *_locate(file.damage)))
+        rows += [(t.answer, f"  {printable(t.name)}", *_locate(t.damage)) for t in bad]
+    shown = ["", format_table(("answer", "file, tensors", "chunk", "bytes"), rows[:MAX_ROWS])] if rows else []
+    if len(rows) > MAX_ROWS:
+        shown.append(f"… and {len(rows) - MAX_ROWS} more: --json lists all.")
+    notes = _list_notes(files)
+    return [*shown, "", *notes] if notes else shown
+
+
+def _list_notes(files: FilesReport) -> list[str]:
+    """What the reports say in words, where a table has no place for it."""
+    notes = [(file.path, " ".join(filter(None, (file.what, *file.hints)))) for file in files.files]
+    notes += [(tensor.name, "" if tensor.damage else tensor.what) for tensor in files.tensors]
+    notes += [(finding.path, finding.what) for finding in files.findings]
+    return [f"{printable(where)}: {printable(what)}" for where, what in notes if what][:MAX_ROWS]
+
+
+def _locate(damage: tuple[Damage, ...]) -> tuple[str, str]:
+    """The first damaged chunk and its bytes in the file, and whether there are more."""
+    if not damage:
+        return "", ""
+    more = f" +{len(damage) - 1}" if len(damage) > 1 else ""
+    return str(damage[0].chunk), f"{damage[0].begin}-{damage[0].end - 1}{more}"

@@ -1,0 +1,74 @@
+"""What people write and read: identities (`ed25519:` and 64 hexadecimal digits), stages, checkpoints."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from anchor.consensus.containers.entries import Key
+from anchor.consensus.containers.phase0 import Checkpoint
+from anchor.consensus.schemes import require_key
+from anchor.errors import InvalidSignature, Misuse
+from anchor.params import (
+    SCHEME_ED25519,
+    STAGE_ARCHIVED,
+    STAGE_DEVELOPMENT,
+    STAGE_PRODUCTION,
+    STAGE_STAGING,
+    UINT64_MAX,
+)
+
+PREFIX: Final = "ed25519:"
+STAGES: Final = {
+    "development": STAGE_DEVELOPMENT,
+    "staging": STAGE_STAGING,
+    "production": STAGE_PRODUCTION,
+    "archived": STAGE_ARCHIVED,
+}
+
+
+def format_identity(identity: bytes) -> str:
+    """A publisher's root key, or an administrator's key, in text."""
+    return f"{PREFIX}{identity.hex()}"
+
+
+def parse_identity(text: str) -> bytes:
+    """The identity that `text` names. Raises Misuse unless it is as `format_identity` writes it."""
+    digits = text.removeprefix(PREFIX)
+    try:
+        identity = bytes.fromhex(digits)
+    except ValueError:
+        identity = b""
+    if len(identity) != 32 or text != format_identity(identity):
+        raise Misuse(f"{text!r} names no publisher.", fix="Write ed25519: and the 64 digits of its root key.")
+    try:
+        require_key(Key(scheme=SCHEME_ED25519, public_key=identity))
+    except InvalidSignature as error:
+        raise Misuse(f"{text!r} is no safe key: {error.what}") from None
+    return identity
+
+
+def parse_stage(text: str) -> int:
+    """The stage of that name. Raises Misuse for another."""
+    if text not in STAGES:
+        raise Misuse(f"There is no stage {text!r}.", fix=f"Choose one of: {', '.join(STAGES)}.")
+    return STAGES[text]
+
+
+def get_stage_name(stage: int) -> str:
+    """A stage's name."""
+    names = [name for name, number in STAGES.items() if number == stage]
+    return names[0] if names else f"stage {stage}"
+
+
+def format_checkpoint(checkpoint: Checkpoint) -> str:
+    """`0x…:epoch`."""
+    return f"0x{checkpoint.root.hex()}:{checkpoint.epoch}"
+
+
+def parse_checkpoint(text: str) -> Checkpoint:
+    """The checkpoint that `text`, `root:epoch`, names; the root's `0x` may be left out. Raises Misuse."""
+    digits, _, number = text.removeprefix("0x").partition(":")
+    is_root = len(digits) == 64 and set(digits) <= set("0123456789abcdefABCDEF")
+    if not (is_root and number.isascii() and number.isdecimal() and int(number[:21]) <= UINT64_MAX):
+        raise Misuse(f"{text!r} is no checkpoint.", fix="Write root:epoch, as in 0x6d…3f:12.")
+    return Checkpoint(epoch=int(number), root=bytes.fromhex(digits))

@@ -1,0 +1,308 @@
+"""A ledger's chain, read back from its store: every block and state is held to its root on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+from anchor.consensus.bls import Bls, NoSignatures
+from anchor.consensus.containers.entries import SignedEntry
+from anchor.consensus.containers.ledger import Genesis
+from anchor.consensus.containers.phase0 import (
+    BeaconBlockHeader,
+    Checkpoint,
+    IndexedAttestation,
+    SignedBeaconBlock,
+)
+from anchor.consensus.forks.cache import Cache
+from anchor.consensus.forks.ledger import Ledger
+from anchor.consensus.forks.ledger.genesis import compute_config
+from anchor.consensus.presets import LEDGER
+from anchor.errors import CorruptedLedger, Invalid, MalformedSSZ, Misuse, Unavailable
+from anchor.merkle.scope import Scope, hash_tree_root, schema_of
+from anchor.merkle.ssz import Schema
+from anchor.ml.manifest import Manifest, manifest_root
+from anchor.node.store import RESTORE, Block, Snapshot, Store, StoredEntry
+
+State = Any
+"""The ledger's BeaconState."""
+FIRST_EPOCH: Final = 2
+"""No checkpoint of an earlier epoch can be justified by its own votes (phase0, justification)."""
+FOREVER: Final = (1 << 63) - 1
+"""Beyond every slot that a store holds."""
+
+
+class Head(NamedTuple):
+    """The newest block, and the state that it leads to."""
+
+    root: bytes
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a ledger stands."""
+
+    name: str
+    network_id: bytes
+    genesis: Checkpoint
+    head: bytes
+    """Root of the newest block."""
+    slot: int
+    epoch: int
+    timestamp: int
+    """Of the newest block; Unix time, seconds."""
+    justified: Checkpoint
+    finalized: Checkpoint
+    validators: int
+    entries: int
+    final_entries: int
+    """Of those. The others were recorded when the ledger was interrupted; the next one makes them final."""
+    may_sign: bool
+    """False for a copy that only reads."""
+
+
+class Chain:
+    """One linear chain. Nothing here writes."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._states: Cache[State] = Cache(8)
+
+    @cached_property
+    def genesis(self) -> Genesis:
+        """What the network started from."""
+        genesis: Genesis = _decode(schema_of(Genesis), self._store.get_genesis(), "The genesis")
+        return genesis
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """The network's rules."""
+        return Ledger(LEDGER, compute_config(self.genesis), Bls())
+
+    @cached_property
+    def _replayer(self) -> Ledger:
+        """The rules, for blocks whose signatures were checked before they were stored."""
+        return Ledger(LEDGER, compute_config(self.genesis), NoSignatures())
+
+    @property
+    def name(self) -> str:
+        """What the operator calls the ledger."""
+        return self._store.get_name()
+
+    @property
+    def scope(self) -> Scope:
+        """The sizes of the network's records."""
+        return self.ledger.scope
+
+    # Blocks and states
+
+    def get_head(self) -> Head:
+        """The newest block, and its state, not to be written to."""
+        snapshot = self._store.get_snapshot_before(FOREVER)
+        return Head(snapshot.root, self._states.get(snapshot.root, lambda: self._decode_snapshot(snapshot)))
+
+    def get_state(self, root: bytes) -> State:
+        """The state that block `root` leads to, not to be written to."""
+        return self._states.get(root, lambda: self._replay(root))
+
+    def _replay(self, root: bytes) -> State:
+        """The state after block `root`, made anew from the nearest snapshot before it."""
+        slot = self.get_slot(root)
+        snapshot = self._store.get_snapshot_before(slot)
+        state = self._decode_snapshot(snapshot)
+        try:
+            for stored in self._store.get_blocks(snapshot.slot + 1, slot + 1):
+                block = self.decode_block(stored)
+                state = self._replayer.state_transition(state, block, validate_result=False)
+        except Invalid as error:
+            raise CorruptedLedger(
+                f"The stored blocks do not follow each other: {error.what}", fix=RESTORE
+            ) from None
+        if compute_block_root(self.ledger, state) != root:
+            raise CorruptedLedger(f"The blocks up to slot {slot} lead to another state.", fix=RESTORE)
+        return state
+
+    def get_slot(self, root: bytes) -> int:
+        """The slot of block `root`. Raises Unavailable when this ledger has no such block."""
+        stored = self._store.find_block(root)
+        if stored is not None:
+            return stored.slot
+        if root == self._store.get_snapshot_before(0).root:
+            return 0
+        raise Unavailable(f"This ledger has no block 0x{root.hex()}.", fix="Check the ledger and the root.")
+
+    def get_header(self, root: bytes) -> BeaconBlockHeader:
+        """The header of block `root`."""
+        stored = self._store.find_block(root)
+        if stored is None:
+            state = self.get_state(root)
+            header: BeaconBlockHeader = state.latest_block_header
+            return header.replace(state_root=self.ledger.hash_tree_root(state))
+        block = self.decode_block(stored).message
+        return BeaconBlockHeader(
+            slot=block.slot,
+            proposer_index=block.proposer_index,
+            parent_root=block.parent_root,
+            state_root=block.state_root,
+            body_root=self.ledger.hash_tree_root(block.body),
+        )
+
+    def get_blocks(self) -> Iterator[SignedBeaconBlock]:
+        """All blocks, ascending. Raises CorruptedLedger where one is missing."""
+        parent = self.get_checkpoint(0).root
+        for stored in self._store.get_blocks(0, FOREVER):
+            block = self.decode_block(stored)
+            if block.message.parent_root != parent:
+                raise CorruptedLedger(f"The block before slot {stored.slot} is missing.", fix=RESTORE)
+            parent = stored.root
+            yield block
+
+    def decode_block(self, stored: Block) -> SignedBeaconBlock:
+        """A stored block. Raises CorruptedLedger when it is not what was stored."""
+        block: SignedBeaconBlock = _decode(
+            self.scope.schema(SignedBeaconBlock), stored.ssz, f"The block of slot {stored.slot}"
+        )
+        roots = self.ledger.hash_tree_root(block.message), self.ledger.hash_tree_root(block)
+        if roots != (stored.root, stored.signed_root) or block.message.slot != stored.slot:
+            raise CorruptedLedger(f"The block of slot {stored.slot} is not what was stored.", fix=RESTORE)
+        return block
+
+    def _decode_snapshot(self, snapshot: Snapshot) -> State:
+        state = _decode(self.scope.schema("BeaconState"), snapshot.ssz, f"The state of slot {snapshot.slot}")
+        if compute_block_root(self.ledger, state) != snapshot.root or state.slot != snapshot.slot:
+            raise CorruptedLedger(f"The state of slot {snapshot.slot} is not what was stored.", fix=RESTORE)
+        return state
+
+    def get_status(self) -> Status:
+        """How the ledger stands."""
+        root, state = self.get_head()
+        justified, finalized = self.get_finality(state)
+        return Status(
+            name=self.name,
+            network_id=state.genesis_validators_root,
+            genesis=self.get_checkpoint(0),
+            head=root,
+            slot=state.slot,
+            epoch=self.ledger.get_current_epoch(state),
+            timestamp=state.timestamp,
+            justified=justified,
+            finalized=finalized,
+            validators=len(state.validators),
+            entries=len(state.entries),
+            final_entries=len(self.get_state(finalized.root).entries),
+            may_sign=self._store.may_sign(),
+        )
+
+    # What is on it
+
+    def get_entries(self, start: int, stop: int) -> Iterator[tuple[StoredEntry, SignedEntry]]:
+        """The entries at positions start … stop - 1, ascending."""
+        return ((stored, self.decode_entry(stored)) for stored in self._store.get_entries(start, stop))
+
+    def get_entry(self, position: int) -> tuple[StoredEntry, SignedEntry]:
+        """The entry at `position` of the ledger's list. Raises Unavailable when there is none yet."""
+        stored = self._store.find_entry(position)
+        if stored is None:
+            raise Unavailable(f"This ledger has no entry {position}.", fix="See: anchor log")
+        return stored, self.decode_entry(stored)
+
+    def decode_entry(self, stored: StoredEntry) -> SignedEntry:
+        """A stored entry. Raises CorruptedLedger when it is not what was stored."""
+        signed: SignedEntry = _decode(schema_of(SignedEntry), stored.ssz, f"Entry {stored.position}")
+        if hash_tree_root(signed) != stored.root:
+            raise CorruptedLedger(f"Entry {stored.position} is not what was stored.", fix=RESTORE)
+        return signed
+
+    def get_signed_entry(self, position: int) -> SignedEntry:
+        """The entry at `position`, alone."""
+        return self.get_entry(position)[1]
+
+    def get_manifest(self, root: bytes) -> bytes:
+        """The encoding of the manifest with this root. Raises Unavailable when it is not kept here."""
+        data = self._store.find_manifest(root)
+        if data is None:
+            raise Unavailable(f"This ledger does not keep manifest 0x{root.hex()}.")
+        manifest: Manifest = _decode(schema_of(Manifest), data, f"Manifest 0x{root.hex()}")
+        if manifest_root(manifest) != root:
+            raise CorruptedLedger(f"Manifest 0x{root.hex()} is not what was stored.", fix=RESTORE)
+        return data
+
+    def get_manifest_roots(self) -> list[bytes]:
+        """Roots of all manifests that are kept here."""
+        return self._store.get_manifest_roots()
+
+    def verify_entries(self, entries: Sequence[SignedEntry]) -> None:
+        """Judges whether the ledger would take these entries next, in this order. Changes nothing.
+
+        Raises Misuse in a copy that only reads, Invalid for entries that it refuses.
+        """
+        if not self._store.may_sign():
+            raise Misuse(
+                "This copy of the ledger only reads: its original may still be signing.",
+                fix="When the original is gone for good, import its backup again with --take-over.",
+            )
+        ahead = self.get_head().state.copy()
+        self.ledger.process_slots(ahead, self.ledger.compute_start_slot_at_epoch(self.get_next_epoch()))
+        for entry in entries:
+            self.ledger.verify_entry(ahead, entry)
+            self.ledger.apply_entry(ahead, entry)
+
+    # Finality
+
+    def get_next_epoch(self) -> int:
+        """The first epoch in which nothing can have been signed."""
+        return max(self._store.get_reserved() + 1, FIRST_EPOCH)
+
+    def get_finalized_checkpoint(self) -> Checkpoint:
+        """The newest checkpoint that is final."""
+        return self.get_finality(self.get_head().state)[1]
+
+    def get_checkpoint(self, epoch: int) -> Checkpoint:
+        """The checkpoint of `epoch`: the newest block at or before its first slot."""
+        stored = self._store.find_block_before(self.ledger.compute_start_slot_at_epoch(epoch))
+        root = self._store.get_snapshot_before(0).root if stored is None else stored.root
+        return Checkpoint(epoch=epoch, root=root)
+
+    def get_attestations(self, epoch: int) -> list[IndexedAttestation]:
+        """The votes for a checkpoint of `epoch`, in the order in which blocks brought them."""
+        start = self.ledger.compute_start_slot_at_epoch(epoch)
+        stop = self.ledger.compute_start_slot_at_epoch(epoch + 2)
+        stored = list(self._store.get_blocks(start, stop))
+        if not stored:
+            return []
+        state = self.get_state(stored[-1].root)
+        return [
+            self.ledger.get_indexed_attestation(state, vote)
+            for block in map(self.decode_block, stored)
+            for vote in block.message.body.attestations
+            if vote.data.target.epoch == epoch
+        ]
+
+    def get_finality(self, state: State) -> tuple[Checkpoint, Checkpoint]:
+        """What is justified and what is final once the epoch of `state` is over, if nothing else comes."""
+        ahead = state.copy()
+        end = self.ledger.compute_start_slot_at_epoch(self.ledger.get_current_epoch(state) + 1)
+        self.ledger.process_slots(ahead, end)
+        return self._name(ahead.current_justified_checkpoint), self._name(ahead.finalized_checkpoint)
+
+    def _name(self, checkpoint: Checkpoint) -> Checkpoint:
+        """`checkpoint`, with the genesis block's root where the state has nothing yet."""
+        return checkpoint if checkpoint.root != bytes(32) else self.get_checkpoint(0)
+
+
+def _decode(schema: Schema[Any], data: bytes, what: str) -> Any:
+    try:
+        return schema.decode(data)
+    except MalformedSSZ as error:
+        raise CorruptedLedger(f"{what} cannot be read: {error.what}", fix=RESTORE) from None
+
+
+def compute_block_root(ledger: Ledger, state: State) -> bytes:
+    """The root of the block that led to `state`, which no slot has passed since."""
+    header = state.latest_block_header
+    if header.state_root == bytes(32):
+        header = header.replace(state_root=ledger.hash_tree_root(state))
+    return ledger.hash_tree_root(header)

@@ -1,0 +1,37 @@
+"""Time as an argument: the node reads it from a `Clock`, tests from one that they set."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Tells the time."""
+
+    def now(self) -> int:
+        """Seconds since 1970, UTC."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> int:
+        """Seconds since 1970, UTC."""
+        return int(time.time())
+
+
+class ManualClock:
+    """A clock that stands still until it is set."""
+
+    def __init__(self, now: int) -> None:
+        self._now = now
+
+    def now(self) -> int:
+        """The second that was set last."""
+        return self._now
+
+    def advance(self, seconds: int) -> None:
+        """Moves the clock on; back when negative, as a machine's clock may go."""
+        self._now += seconds

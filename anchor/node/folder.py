@@ -1,0 +1,124 @@
+"""A ledger's folder: the store, the encrypted seed, and a description of the network for others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from anchor.consensus.bls import Bls
+from anchor.consensus.containers.ledger import Genesis
+from anchor.consensus.forks.ledger import Ledger
+from anchor.consensus.forks.ledger.genesis import compute_config
+from anchor.consensus.presets import LEDGER
+from anchor.consensus.text import format_checkpoint, format_identity
+from anchor.errors import CorruptedLedger
+from anchor.files import PRIVATE, new_folder, read_bounded, write_new
+from anchor.merkle.scope import schema_of
+from anchor.node.batches import make_snapshot
+from anchor.node.chain import Chain, compute_block_root
+from anchor.node.clock import Clock
+from anchor.node.genesis import draw_genesis
+from anchor.node.keys import (
+    MAX_FILE_BYTES,
+    SECRET_BYTES,
+    Randomness,
+    decode_key_file,
+    decrypt_secret,
+    derive_administrator_key,
+    encode_key_file,
+    encrypt_secret,
+)
+from anchor.node.lock import hold_folder
+from anchor.node.production import make_keyring
+from anchor.node.service import Service
+from anchor.node.store import FILE, RESTORE, Batch, Store, require_store
+
+KEYS: Final = "keys"
+NETWORK: Final = "network.json"
+NETWORK_SCHEMA: Final = "anchor-network/1"
+PATIENCE: Final = 60.0
+"""Seconds that a writer waits for another one."""
+
+
+def create_ledger(
+    folder: Path, name: str, passphrase: str, *, clock: Clock, randomness: Randomness
+) -> dict[str, Any]:
+    """Makes `folder` the ledger of a new network with one operator; returns the network's description.
+
+    Raises Misuse when `folder` holds anything, or the passphrase is too short.
+    """
+    seed = randomness(SECRET_BYTES)
+    genesis = draw_genesis(seed, now=clock.now(), randomness=randomness)
+    ledger = Ledger(LEDGER, compute_config(genesis), Bls())
+    state = ledger.initialize_ledger_state(genesis)
+    identity = f"0x{state.genesis_validators_root.hex()}"
+    keys = encrypt_secret(seed, passphrase, randomness, kind="committee", identity=identity)
+    with new_folder(folder) as staged:
+        write_new(staged / KEYS, encode_key_file(keys), mode=PRIVATE)
+        with closing(start_store(staged, name, genesis, ledger, state, reserved=0, may_sign=True)) as store:
+            return write_description(staged, Chain(store))
+
+
+def start_store(
+    folder: Path, name: str, genesis: Genesis, ledger: Ledger, state: Any, *, reserved: int, may_sign: bool
+) -> Store:
+    """A new store in `folder` that holds the first state of a network, and nothing else."""
+    encoded = schema_of(Genesis).encode(genesis)
+    store = Store.create(folder / FILE, name, encoded, reserved=reserved, may_sign=may_sign)
+    root = compute_block_root(ledger, state)
+    store.commit(Batch(blocks=(), snapshots=(make_snapshot(ledger, root, state, kept=True),)))
+    return store
+
+
+def write_description(folder: Path, chain: Chain) -> dict[str, Any]:
+    """Writes down what others need to trust the network, and returns it."""
+    genesis, status = chain.genesis, chain.get_status()
+    description = {
+        "schema": NETWORK_SCHEMA,
+        "name": status.name,
+        "network_id": f"0x{status.network_id.hex()}",
+        "genesis_fork_version": f"0x{genesis.fork_version.hex()}",
+        "genesis": format_checkpoint(status.genesis),
+        "validators": len(genesis.deposits),
+        "operators": 1,
+        "administrators": [format_identity(key) for key in genesis.administrators],
+    }
+    write_new(folder / NETWORK, json.dumps(description, indent=2).encode() + b"\n")
+    return description
+
+
+@contextmanager
+def open_reader(folder: Path) -> Iterator[Chain]:
+    """The chain in `folder`, as it is now: what another process commits meanwhile is not seen."""
+    with closing(Store.open(folder / FILE, writable=False)) as store, store.one_view():
+        yield Chain(store)
+
+
+@contextmanager
+def open_writer(
+    folder: Path, seed: bytes, clock: Clock, *, on_wait: Callable[[str], None], patience: float = PATIENCE
+) -> Iterator[Service]:
+    """The ledger in `folder`, written to by nobody else for the length of the body.
+
+    Raises CorruptedLedger when `seed` is not its committee's, Unavailable when it stays in use elsewhere.
+    """
+    require_store(folder / FILE)
+    with (
+        hold_folder(folder, patience=patience, on_wait=on_wait),
+        closing(Store.open(folder / FILE, writable=True)) as store,
+    ):
+        genesis, administrator = Chain(store).genesis, derive_administrator_key(seed)
+        if administrator.public.public_key not in genesis.administrators:
+            raise CorruptedLedger(f"{folder / KEYS} holds another ledger's keys.", fix=RESTORE)
+        yield Service(store, make_keyring(seed, len(genesis.deposits)), administrator, clock)
+
+
+def unlock_seed(folder: Path, passphrase: str) -> bytes:
+    """The committee's seed. Raises Misuse for a wrong passphrase, Unavailable where there is no ledger."""
+    require_store(folder / FILE)
+    path = folder / KEYS
+    keys = decode_key_file(read_bounded(path, MAX_FILE_BYTES, "a key file"), str(path))
+    return decrypt_secret(keys, passphrase, str(path))

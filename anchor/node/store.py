@@ -1,0 +1,314 @@
+"""What a ledger keeps: one SQLite file, every change one durable transaction. It holds bytes, not meanings.
+
+The rest of the node reaches its data through `Store` alone; nothing else knows SQL.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+from anchor.errors import CorruptedLedger, Misuse, Unavailable
+
+FILE: Final = "ledger.sqlite"
+APPLICATION_ID: Final = 0x616E6368  # "anch"
+VERSION: Final = 1
+"""Of the tables; an older file is brought up to it by MIGRATIONS, a newer one is refused."""
+MIGRATIONS: Final = (
+    """
+    CREATE TABLE ledger (
+        id INTEGER PRIMARY KEY CHECK (id = 0),
+        name TEXT NOT NULL,
+        genesis BLOB NOT NULL,      -- SSZ
+        reserved INTEGER NOT NULL,  -- last epoch in which anything may have been signed
+        may_sign INTEGER NOT NULL   -- 0 in a copy whose original may still be in use
+    );
+    CREATE TABLE blocks (
+        slot INTEGER PRIMARY KEY,
+        root BLOB NOT NULL UNIQUE,
+        signed_root BLOB NOT NULL,  -- covers the signature too
+        ssz BLOB NOT NULL
+    );
+    CREATE TABLE snapshots (
+        slot INTEGER PRIMARY KEY,
+        root BLOB NOT NULL UNIQUE,  -- of the block that led to this state
+        kept INTEGER NOT NULL,      -- 0: replaced by the next commit
+        ssz BLOB NOT NULL
+    );
+    CREATE TABLE entries (
+        position INTEGER PRIMARY KEY, root BLOB NOT NULL UNIQUE, slot INTEGER NOT NULL,
+        timestamp INTEGER NOT NULL, ssz BLOB NOT NULL
+    );
+    CREATE TABLE manifests (root BLOB PRIMARY KEY, ssz BLOB NOT NULL);
+    """,
+)
+"""MIGRATIONS[v] brings tables of version v to v + 1."""
+PRAGMAS: Final = (
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "busy_timeout = 10000",
+    "trusted_schema = OFF",
+    "cell_size_check = ON",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A signed block, as stored."""
+
+    slot: int
+    root: bytes
+    """Of the block."""
+    signed_root: bytes
+    """Of the block with its signature."""
+    ssz: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A state, under the block that led to it."""
+
+    slot: int
+    root: bytes
+    ssz: bytes
+    kept: bool
+    """False: of use only until the next commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEntry:
+    """A signed entry, at its position in the ledger's list."""
+
+    position: int
+    root: bytes
+    slot: int
+    timestamp: int
+    """Of its block; Unix time, seconds."""
+    ssz: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one commit adds."""
+
+    blocks: tuple[Block, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()
+    """Where there are any, they replace those that are not kept."""
+    entries: tuple[StoredEntry, ...] = ()
+    manifests: tuple[tuple[bytes, bytes], ...] = ()
+    """Root and encoding of each."""
+
+
+class Store:
+    """The tables of one ledger. Every method that changes them is durable when it returns."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection, self._path = connection, path
+
+    @classmethod
+    def create(cls, path: Path, name: str, genesis: bytes, *, reserved: int, may_sign: bool) -> Self:
+        """A new, empty store. Raises Unavailable when it cannot be written."""
+        store = cls._connect(path, "rwc")
+        with store._transaction():
+            for statement in "".join(MIGRATIONS).split(";"):
+                store._connection.execute(statement)
+            values = (name, genesis, reserved, may_sign)
+            store._connection.execute("INSERT INTO ledger VALUES (0, ?, ?, ?, ?)", values)
+            store._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            store._connection.execute(f"PRAGMA user_version = {VERSION}")
+        return store
+
+    @classmethod
+    def open(cls, path: Path, *, writable: bool) -> Self:
+        """The store at `path`, its tables brought up to date when `writable`.
+
+        Raises Unavailable when there is none, CorruptedLedger when it cannot be read, Misuse when a newer
+        program wrote it.
+        """
+        require_store(path)
+        store = cls._connect(path, "rw" if writable else "ro")
+        try:
+            store._require_version(writable)
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    @classmethod
+    def _connect(cls, path: Path, mode: str) -> Self:
+        with _told_plainly(path):
+            connection = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None
+            )
+            for pragma in PRAGMAS if mode != "ro" else PRAGMAS[2:]:
+                connection.execute(f"PRAGMA {pragma}")
+        return cls(connection, path)
+
+    def _require_version(self, writable: bool) -> None:
+        if self._number("PRAGMA application_id") != APPLICATION_ID:
+            raise CorruptedLedger(f"{self._path} is not a ledger's store.")
+        version = self._number("PRAGMA user_version")
+        if version > VERSION:
+            fix = "Use that version, or a newer one."
+            raise Misuse(f"{self._path} was written by a newer anchor.", fix=fix)
+        if version < VERSION and writable:
+            with self._transaction():
+                for statement in "".join(MIGRATIONS[version:]).split(";"):
+                    self._connection.execute(statement)
+                self._connection.execute(f"PRAGMA user_version = {VERSION}")
+
+    def close(self) -> None:
+        """Lets the file go."""
+        self._connection.close()
+
+    # What changes it.
+
+    def reserve(self, epoch: int) -> None:
+        """Records that something may be signed in `epoch` from now on, and never again after a restart."""
+        with self._transaction():
+            self._connection.execute("UPDATE ledger SET reserved = ? WHERE reserved < ?", (epoch, epoch))
+
+    def commit(self, batch: Batch) -> None:
+        """Adds a batch: all of it, or nothing."""
+        with self._transaction():
+            run = self._connection.executemany
+            run(
+                "INSERT INTO blocks VALUES (?, ?, ?, ?)",
+                [(b.slot, b.root, b.signed_root, b.ssz) for b in batch.blocks],
+            )
+            if batch.snapshots:
+                self._connection.execute("DELETE FROM snapshots WHERE NOT kept")
+            run(
+                "INSERT OR IGNORE INTO snapshots VALUES (?, ?, ?, ?)",  # one that is kept stays
+                [(s.slot, s.root, s.kept, s.ssz) for s in batch.snapshots],
+            )
+            run(
+                "INSERT INTO entries VALUES (?, ?, ?, ?, ?)",
+                [(e.position, e.root, e.slot, e.timestamp, e.ssz) for e in batch.entries],
+            )
+            run("INSERT OR IGNORE INTO manifests VALUES (?, ?)", batch.manifests)
+
+    # What reads it.
+
+    @contextmanager
+    def one_view(self) -> Iterator[None]:
+        """In the body, all reads see the same moment, whatever another process commits meanwhile."""
+        with _told_plainly(self._path):
+            self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._connection.execute("ROLLBACK")
+
+    def get_name(self) -> str:
+        """What its operator calls the ledger."""
+        return str(next(self._rows("SELECT name FROM ledger"))[0])
+
+    def get_genesis(self) -> bytes:
+        """The encoding of the network's genesis."""
+        return bytes(next(self._rows("SELECT genesis FROM ledger"))[0])
+
+    def get_reserved(self) -> int:
+        """The last epoch in which anything may have been signed."""
+        return self._number("SELECT reserved FROM ledger")
+
+    def may_sign(self) -> bool:
+        """False in a copy whose original may still be in use."""
+        return bool(self._number("SELECT may_sign FROM ledger"))
+
+    def find_block(self, root: bytes) -> Block | None:
+        """The block with this root."""
+        return self._find_block("SELECT * FROM blocks WHERE root = ?", root)
+
+    def find_block_before(self, slot: int) -> Block | None:
+        """The newest block at or before `slot`."""
+        return self._find_block("SELECT * FROM blocks WHERE slot <= ? ORDER BY slot DESC LIMIT 1", slot)
+
+    def get_blocks(self, start: int, stop: int) -> Iterator[Block]:
+        """Blocks of slots start … stop - 1, ascending."""
+        sql = "SELECT * FROM blocks WHERE slot >= ? AND slot < ? ORDER BY slot"
+        return (Block(*row) for row in self._rows(sql, start, stop))
+
+    def _find_block(self, sql: str, *values: bytes | int) -> Block | None:
+        row = next(self._rows(sql, *values), None)
+        return None if row is None else Block(*row)
+
+    def get_snapshot_before(self, slot: int) -> Snapshot:
+        """The newest snapshot of a state at or before `slot`. Raises CorruptedLedger when there is none."""
+        sql = "SELECT slot, root, kept, ssz FROM snapshots WHERE slot <= ? ORDER BY slot DESC LIMIT 1"
+        row = next(self._rows(sql, slot), None)
+        if row is None:
+            raise CorruptedLedger(f"{self._path} holds no state from before slot {slot}.", fix=RESTORE)
+        return Snapshot(slot=row[0], root=row[1], kept=bool(row[2]), ssz=row[3])
+
+    def get_newest_kept_slot(self) -> int:
+        """Slot of the newest snapshot that stays."""
+        return self._number("SELECT coalesce(max(slot), -1) FROM snapshots WHERE kept")
+
+    def count_entries(self) -> int:
+        """How many entries there are."""
+        return self._number("SELECT count(*) FROM entries")
+
+    def find_entry(self, position: int) -> StoredEntry | None:
+        """The entry at `position` of the ledger's list."""
+        return next(self.get_entries(position, position + 1), None)
+
+    def get_entries(self, start: int, stop: int) -> Iterator[StoredEntry]:
+        """Entries at positions start … stop - 1, ascending."""
+        sql = "SELECT * FROM entries WHERE position >= ? AND position < ? ORDER BY position"
+        return (StoredEntry(*row) for row in self._rows(sql, start, stop))
+
+    def find_manifest(self, root: bytes) -> bytes | None:
+        """The encoding of the manifest with this root."""
+        row = next(self._rows("SELECT ssz FROM manifests WHERE root = ?", root), None)
+        return None if row is None else row[0]
+
+    def get_manifest_roots(self) -> list[bytes]:
+        """Roots of all manifests, in their own order."""
+        return [root for (root,) in self._rows("SELECT root FROM manifests ORDER BY root")]
+
+    def _rows(self, sql: str, *values: bytes | int) -> Iterator[tuple[Any, ...]]:
+        with _told_plainly(self._path):
+            for row in self._connection.execute(sql, values):  # noqa: UP028 (closes no cursor late)
+                yield row
+
+    def _number(self, sql: str) -> int:
+        return int(next(self._rows(sql))[0])
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with _told_plainly(self._path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+
+def require_store(path: Path) -> None:
+    """Raises Unavailable when there is no store at `path`."""
+    if not path.is_file():
+        raise Unavailable(f"There is no ledger in {path.parent}.", fix="Start one with: anchor init")
+
+
+RESTORE: Final = "Bring the ledger back from a backup with: anchor import"
+
+
+@contextmanager
+def _told_plainly(path: Path) -> Iterator[None]:
+    """Turns SQLite's errors into ours."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise Unavailable(
+            f"{path} cannot be used now: {error}.", fix="Check the disk's space and the file's owner."
+        ) from None
+    except sqlite3.DatabaseError as error:
+        raise CorruptedLedger(f"{path} is damaged: {error}.", fix=RESTORE) from None

@@ -1,0 +1,150 @@
+"""The store: durable, all or nothing, and honest about damage."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from anchor.errors import CorruptedLedger, Misuse, Unavailable
+from anchor.node.store import FILE, Batch, Block, Snapshot, Store, StoredEntry
+
+
+def _root(number: int) -> bytes:
+    return number.to_bytes(32, "little")
+
+
+def _block(slot: int) -> Block:
+    return Block(slot=slot, root=_root(slot), signed_root=_root(500 + slot), ssz=b"block %d" % slot)
+
+
+def _snapshot(slot: int, *, kept: bool) -> Snapshot:
+    return Snapshot(slot=slot, root=_root(slot), ssz=b"state %d" % slot, kept=kept)
+
+
+def _batch(*slots: int, kept: bool = False) -> Batch:
+    return Batch(
+        blocks=tuple(map(_block, slots)),
+        snapshots=(_snapshot(slots[0], kept=kept), _snapshot(slots[-1], kept=False)),
+        entries=tuple(StoredEntry(slot, _root(1000 + slot), slot, 77, b"entry %d" % slot) for slot in slots),
+        manifests=((_root(7), b"manifest"),),
+    )
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store.create(tmp_path / FILE, "lab", b"genesis", reserved=0, may_sign=True)
+    store.commit(Batch(blocks=(_block(0),), snapshots=(_snapshot(0, kept=True),)))
+    yield store
+    store.close()
+
+
+def test_what_was_committed_is_there_after_reopening(tmp_path: Path, store: Store) -> None:
+    store.reserve(1)
+    store.commit(_batch(8, 9, 10))
+    store.close()
+    again = Store.open(tmp_path / FILE, writable=False)
+    assert again.get_snapshot_before(99) == _snapshot(10, kept=False)
+    assert (again.get_name(), again.get_genesis()) == ("lab", b"genesis")
+    assert again.find_block(_root(9)) == _block(9)
+    assert again.find_block(_root(11)) is None
+    assert again.find_block_before(7) == _block(0)
+    assert list(again.get_blocks(8, 10)) == [_block(8), _block(9)]
+    assert [entry.position for entry in again.get_entries(9, 20)] == [9, 10]
+    assert again.count_entries() == 3
+    assert again.find_entry(8) == StoredEntry(8, _root(1008), 8, 77, b"entry 8")
+    assert again.find_entry(7) is None
+    assert again.find_manifest(_root(7)) == b"manifest"
+    assert again.find_manifest(_root(8)) is None
+    assert again.get_manifest_roots() == [_root(7)]
+    assert again.get_reserved() == 1
+    assert again.may_sign()
+    again.close()
+
+
+def test_a_batch_is_all_or_nothing(store: Store) -> None:
+    store.commit(_batch(8, 9))
+    clash = Batch(blocks=(_block(10), _block(9)), snapshots=(_snapshot(10, kept=True),))
+    with pytest.raises(CorruptedLedger):
+        store.commit(clash)
+    assert store.find_block_before(99) == _block(9)
+    assert store.get_snapshot_before(99) == _snapshot(9, kept=False)
+
+
+def test_only_kept_snapshots_outlive_the_next_commit(store: Store) -> None:
+    store.commit(_batch(8, 15, kept=True))
+    store.commit(_batch(16, 23))
+    store.commit(_batch(24, 31))
+    assert [store.get_snapshot_before(slot).slot for slot in (7, 23, 30, 99)] == [0, 8, 24, 31]
+    assert store.get_newest_kept_slot() == 8
+
+
+def test_a_reservation_never_goes_back(store: Store) -> None:
+    store.reserve(5)
+    store.reserve(3)
+    assert store.get_reserved() == 5
+
+
+def test_a_reader_sees_one_moment(tmp_path: Path, store: Store) -> None:
+    reader = Store.open(tmp_path / FILE, writable=False)
+    with reader.one_view():
+        assert reader.find_block_before(99) == _block(0)
+        store.commit(_batch(8, 9))
+        assert reader.find_block_before(99) == _block(0)
+    assert reader.find_block_before(99) == _block(9)
+    reader.close()
+
+
+def test_a_reader_cannot_write(tmp_path: Path, store: Store) -> None:
+    reader = Store.open(tmp_path / FILE, writable=False)
+    with pytest.raises(Unavailable, match="readonly"):
+        reader.reserve(9)
+    reader.close()
+
+
+def test_a_store_that_is_missing_foreign_or_newer(tmp_path: Path, store: Store) -> None:
+    with pytest.raises(Unavailable, match="There is no ledger in"):
+        Store.open(tmp_path / "none" / FILE, writable=True)
+    sqlite3.connect(tmp_path / "other").execute("CREATE TABLE t (x)").connection.close()
+    with pytest.raises(CorruptedLedger, match="is not a ledger's store"):
+        Store.open(tmp_path / "other", writable=True)
+    (tmp_path / "text").write_bytes(b"no database, but long enough to be taken for one" * 100)
+    with pytest.raises(CorruptedLedger, match="damaged: file is not a database"):
+        Store.open(tmp_path / "text", writable=True)
+    store.close()
+    newer = sqlite3.connect(tmp_path / FILE)
+    newer.execute("PRAGMA user_version = 99")
+    newer.close()
+    with pytest.raises(Misuse, match="newer anchor"):
+        Store.open(tmp_path / FILE, writable=True)
+
+
+def test_an_older_store_is_brought_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Store.create(tmp_path / FILE, "lab", b"genesis", reserved=4, may_sign=True).close()
+    monkeypatch.setattr("anchor.node.store.VERSION", 2)
+    monkeypatch.setattr("anchor.node.store.MIGRATIONS", ("", "UPDATE ledger SET reserved = reserved + 1"))
+    for _ in range(2):  # the second time there is nothing left to do
+        store = Store.open(tmp_path / FILE, writable=True)
+        assert store.get_reserved() == 5
+        store.close()
+
+
+def test_every_damaged_page_is_told_or_harmless(tmp_path: Path, store: Store) -> None:
+    store.commit(_batch(*range(8, 64)))
+    store.close()
+    whole = (tmp_path / FILE).read_bytes()
+    for page in range(0, len(whole), 4096):
+        (tmp_path / FILE).write_bytes(whole[:page] + os.urandom(64) + whole[page + 64 :])
+        try:
+            broken = Store.open(tmp_path / FILE, writable=False)
+        except CorruptedLedger:
+            continue
+        try:
+            list(broken.get_blocks(0, 99)), list(broken.get_entries(0, 99)), broken.find_block(_root(9))
+        except CorruptedLedger:
+            pass
+        finally:
+            broken.close()
