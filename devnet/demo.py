@@ -18,7 +18,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "demo-out"
 ANCHOR = [sys.executable, "-m", "anchor.cli.main"]
-SETTINGS = {"PYTHONPATH": str(ROOT), "ANCHOR_PASSPHRASE": "for the demo only", "XDG_CONFIG_HOME": str(OUT / "config")}
+SETTINGS = {
+    "PYTHONPATH": str(ROOT),
+    "ANCHOR_PASSPHRASE": "for the demo only",
+    "XDG_CONFIG_HOME": str(OUT / "config"),
+}
 MODEL_NAME = "demo/spiral"
 
 

@@ -24,6 +24,8 @@ All of this must hold; the code below carries the numbers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from anchor.bundle.evidence import Evidence, Expectations
 from anchor.bundle.finality import Chain, Place, compute_checkpoint_epoch, verify_hops
 from anchor.bundle.types import (
@@ -45,7 +47,7 @@ from anchor.consensus.entries import (
     verify_entry_signatures,
     verify_schema_version,
 )
-from anchor.consensus.hardcoded import HARDCODED, Table, get_newest
+from anchor.consensus.hardcoded import TABLES, Table, get_newest_checkpoint, get_table
 from anchor.consensus.presets import LEDGER
 from anchor.consensus.text import format_identity, get_stage_name
 from anchor.consensus.weak_subjectivity import compute_expiry_by_timestamp
@@ -67,7 +69,12 @@ CLOCK_SKEW = 600
 
 
 def verify_bundle(
-    data: bytes, trusted: Checkpoint, expected: Expectations, *, now: int, hardcoded: Table = HARDCODED
+    data: bytes,
+    trusted: Checkpoint,
+    expected: Expectations,
+    *,
+    now: int,
+    hardcoded: Sequence[Table] = TABLES,
 ) -> Evidence:
     """What `data` proves to someone who trusts `trusted`, at the Unix time `now`.
 
@@ -79,7 +86,7 @@ def verify_bundle(
     chain = _verify_trusted_state(bundle.trusted, expected.network_id)  # 3
     is_stale = _verify_age(bundle.trusted, expected.accepts_stale_trust, now)  # 4
     way, tallies = verify_hops(start, bundle.hops, chain)  # 5
-    _verify_hardcoded(bundle, way, chain.network_id, hardcoded)  # 6
+    _verify_hardcoded(bundle, way, get_table(chain.network_id, hardcoded))  # 6
     newest = way[-1]
     _verify_status(bundle, newest.header, now)  # 7
     _verify_publication(bundle)  # 8
@@ -161,9 +168,9 @@ def _verify_age(block: TrustedBlock, accepts_stale: bool, now: int) -> bool:
     return now >= expiry
 
 
-def _verify_hardcoded(bundle: Bundle, way: tuple[Place, ...], network_id: bytes, table: Table) -> None:
+def _verify_hardcoded(bundle: Bundle, way: tuple[Place, ...], table: Table) -> None:
     """Step 6 (rule 22). The branch is there just where it is needed (rule 27)."""
-    required = get_newest(table, network_id, way[-1].checkpoint.epoch)
+    required = get_newest_checkpoint(table, way[-1].checkpoint.epoch)
     if required is None or required.root in [place.checkpoint.root for place in way]:
         if bundle.hardcoded_branch:
             raise InvalidEvidence("The bundle brings a branch of a hardcoded checkpoint that is not needed.")

@@ -37,9 +37,9 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
     from anchor.node.folder import open_reader
 
     with open_reader(get_folder(options)) as chain:
-        total = chain.get_status().entries
-        entries = _collect(chain, total, max(options.last, 0), options.model)
-    result = {"entries_total": total, "entries": entries}
+        status = chain.get_status()
+        entries = _collect(chain, status.entries, max(options.last, 0), options.model)
+    result = {"entries_total": status.entries, "final_entries": status.final_entries, "entries": entries}
     return Outcome(_describe(entries), result)
 
 

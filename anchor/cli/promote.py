@@ -30,21 +30,18 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
     """Records the change, and waits until it is final."""
     from anchor.consensus.text import format_checkpoint, get_stage_name, parse_stage
     from anchor.node.clock import SystemClock
-    from anchor.node.entries import Pen
     from anchor.node.folder import open_writer
-    from anchor.node.publishing import get_version, write_promotion
+    from anchor.node.publishing import write_promotion
 
     folder, stage = get_folder(options), parse_stage(options.to)
     seed, author = unlock(options, folder)
     with open_writer(folder, seed, SystemClock(), on_wait=terminal.note) as service:
-        state = service.chain.get_head().state
-        version = get_version(state, options.name)
-        pen = Pen(state, service.chain.get_next_epoch())
+        promotion = write_promotion(service.chain, author, options.name, stage)
+        recorded = service.record([promotion], watch=Watch(terminal))
         trusted = service.chain.get_checkpoint(0)
-        recorded = service.record([write_promotion(pen, author, version, stage)], watch=Watch(terminal))
     result = {
         "name": options.name,
-        "from": get_stage_name(version.stage),
+        "from": get_stage_name(promotion.entry.body.data.from_stage),
         "to": options.to,
         "entry": recorded.positions[0],
         "final": format_checkpoint(recorded.checkpoint),

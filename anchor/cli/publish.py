@@ -14,7 +14,7 @@ from anchor.cli.output import Outcome, Terminal, format_bytes, printable
 from anchor.cli.secrets import add_key_options, read_key, read_key_passphrase
 
 if TYPE_CHECKING:
-    from anchor.consensus.containers.entries import Publish, SignedEntry
+    from anchor.consensus.containers.entries import Publish
     from anchor.consensus.containers.phase0 import Checkpoint
     from anchor.ml.manifest import Manifest
     from anchor.node.chain import Chain
@@ -53,29 +53,23 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
     from anchor.consensus.text import format_checkpoint, format_identity
     from anchor.ml.manifest import encode_manifest, manifest_root
     from anchor.node.clock import SystemClock
-    from anchor.node.folder import open_reader, open_writer
+    from anchor.node.folder import open_writer
 
     folder, publication = get_folder(options), _name(options)
     seed, author = unlock(options, folder)
-    with open_reader(folder) as chain:
-        author = _complete(options, author, chain)
-        chain.verify_entries(_write(chain, seed, author, publication))  # before an hour of hashing, not after
+    author = _prepare(options, folder, seed, author, publication)
     manifest = _hash(options, terminal)
-    encoded = encode_manifest(manifest)
     publication = publication.replace(manifest_root=manifest_root(manifest))
     with open_writer(folder, seed, SystemClock(), on_wait=terminal.note) as service:
-        chain = service.chain
-        entries = _write(chain, seed, author, publication)
-        recorded = service.record(entries, [(publication.manifest_root, encoded)], Watch(terminal))
-        trusted = chain.get_checkpoint(0)
-        bundle = build_bundle(chain, options.model, options.version, trusted)
+        recorded = service.publish(author, publication, encode_manifest(manifest), Watch(terminal))
+        trusted = service.chain.get_checkpoint(0)
+        bundle = build_bundle(service.chain, options.model, options.version, trusted)
     place = Path(options.output) if options.output else find_bundle(options.path)
     _save(place, bundle, options, trusted)
     result = {
         "model": options.model,
         "version": options.version,
         "manifest_root": publication.manifest_root,
-        "entry": recorded.positions[-1],
         "publisher": format_identity(author.identity),
         "trust": format_checkpoint(trusted),
         "final": format_checkpoint(recorded.checkpoint),
@@ -84,6 +78,20 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
         "verify": _compose_check(options, author, trusted, place),
     }
     return Outcome(_describe(result, terminal), result)
+
+
+def _prepare(options: Namespace, folder: Path, seed: bytes, author: Author, publication: Publish) -> Author:
+    """The author, with all keys that are needed. Refuses what would be refused after an hour of hashing."""
+    from anchor.node.folder import open_reader
+    from anchor.node.keys import derive_administrator_key
+    from anchor.node.publishing import find_pending, write_publication
+
+    with open_reader(folder) as chain:
+        author = _complete(options, author, chain)
+        if find_pending(chain, publication) is None:
+            entries = write_publication(chain, author, derive_administrator_key(seed), publication)
+            chain.verify_entries(entries)
+    return author
 
 
 def _name(options: Namespace) -> Publish:
@@ -118,16 +126,6 @@ def _complete(options: Namespace, author: Author, chain: Chain) -> Author:
     file = read_key(path, "root")
     passphrase = read_key_passphrase(options.key_passphrase_file, options.passphrase_file, path)
     return replace(author, root=derive_root_key(decrypt_secret(file, passphrase, path)))
-
-
-def _write(chain: Chain, seed: bytes, author: Author, publication: Publish) -> list[SignedEntry]:
-    from anchor.node.entries import Pen
-    from anchor.node.keys import derive_administrator_key
-    from anchor.node.publishing import write_publication
-
-    state = chain.get_head().state
-    pen = Pen(state, chain.get_next_epoch())
-    return write_publication(state, pen, author, derive_administrator_key(seed), publication)
 
 
 def _hash(options: Namespace, terminal: Terminal) -> Manifest:
@@ -182,7 +180,7 @@ def _describe(result: dict[str, Any], terminal: Terminal) -> str:
     return (
         f"{name} is final.\n\n"
         f"manifest   0x{result['manifest_root'].hex()}\n"
-        f"entry      {result['entry']}\n"
+        f"final      {result['final']}\n"
         f"publisher  {result['publisher']}\n"
         f"bundle     {printable(result['bundle'])}, {format_bytes(result['bundle_bytes'])}\n\n"
         f"Anyone can check it, offline:\n\n  {command}"

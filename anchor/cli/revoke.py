@@ -26,17 +26,13 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
     """Records the withdrawal, and waits until it is final."""
     from anchor.consensus.text import format_checkpoint
     from anchor.node.clock import SystemClock
-    from anchor.node.entries import Pen
     from anchor.node.folder import open_writer
-    from anchor.node.publishing import get_version, write_revocation
+    from anchor.node.publishing import write_revocation
 
     folder = get_folder(options)
     seed, author = unlock(options, folder)
     with open_writer(folder, seed, SystemClock(), on_wait=terminal.note) as service:
-        state = service.chain.get_head().state
-        version = get_version(state, options.name)
-        pen = Pen(state, service.chain.get_next_epoch())
-        revocation = write_revocation(pen, author, version, options.reason)
+        revocation = write_revocation(service.chain, author, options.name, options.reason)
         recorded = service.record([revocation], watch=Watch(terminal))
     result = {
         "name": options.name,

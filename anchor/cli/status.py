@@ -77,12 +77,15 @@ def _to_result(status: Status) -> dict[str, Any]:
         "validators": status.validators,
         "operators": 1,
         "entries": status.entries,
+        "final_entries": status.final_entries,
         "may_sign": status.may_sign,
     }
 
 
 def _describe(result: dict[str, Any], status: Status, terminal: Terminal) -> str:
     role = "" if status.may_sign else "; a copy that only reads"
+    waiting = status.entries - status.final_entries
+    pending = f"; the last {waiting} not final until something more is recorded" if waiting else ""
     name = terminal.paint(printable(status.name), "bold")
     lines = [
         f"ledger     {name}: one operator, {status.validators} validators{role}",
@@ -90,7 +93,7 @@ def _describe(result: dict[str, Any], status: Status, terminal: Terminal) -> str
         f"genesis    {result['genesis']}",
         f"final      {result['finalized']}",
         f"newest     slot {status.slot}, epoch {status.epoch}, {format_time(status.timestamp)} UTC",
-        f"entries    {status.entries}",
+        f"entries    {status.entries}{pending}",
     ]
     versions = result["versions"]
     if not versions:

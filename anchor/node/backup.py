@@ -3,7 +3,8 @@
     "anchor backup 1\\n", then records: a letter, a length (eight bytes, little-endian), that many bytes
     "h" the header, "b" each block, ascending, "m" each manifest, "e" SHA-256 of all that came before
 
-Bringing a backup back judges every block as a stranger's: rules, signatures, roots.
+The digest tells at once that a file was damaged. Bringing a backup back trusts nothing for it: every block is
+judged as a stranger's, by rules, signatures and roots.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from hashlib import sha256
+from os import SEEK_END
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final
 
@@ -37,8 +39,10 @@ from anchor.types import Limit, uint64
 
 MAGIC: Final = b"anchor backup 1\n"
 MAX_NAME_BYTES: Final = 256
-LIMITS: Final = {b"h": 1 << 24, b"b": 1 << 22, b"m": MAX_MANIFEST_BYTES, b"e": 32}
+LIMITS: Final = {b"h": 1 << 24, b"b": 1 << 22, b"m": MAX_MANIFEST_BYTES}
 """Bytes of each kind of record that are read."""
+END: Final = b"e" + (32).to_bytes(8, "little")
+END_BYTES: Final = len(END) + 32
 MAX_RESERVED: Final = 1 << 40
 """Epochs that no ledger reaches."""
 RUN: Final = 64
@@ -125,7 +129,7 @@ def import_ledger(
 
 
 def _read_header(records: Iterator[tuple[bytes, bytes]], path: Path) -> tuple[Header, Ledger]:
-    kind, data = next(records)
+    kind, data = next(records, (b"", b""))
     if kind != b"h":
         raise _broken(path, "does not start with a header")
     header: Header = _decode(schema_of(Header), data, path)
@@ -151,7 +155,7 @@ class _Reader:
                 self._take_block(data)
             elif kind == b"m":
                 self._take_manifest(data)
-            elif kind != b"e":
+            else:
                 raise _broken(self._path, f"has a record {kind!r} where none can stand")
         if self._get_missing():
             raise _broken(self._path, f"lacks {len(self._get_missing())} manifests that its blocks publish")
@@ -171,9 +175,8 @@ class _Reader:
 
     def _commit_run(self) -> None:
         if self._run:
-            final = Chain(self._store).get_finality(self._state)[1]
             kept = self._store.get_newest_kept_slot()
-            self._store.commit(make_batch(self._ledger, self._run, final.root, kept))
+            self._store.commit(make_batch(self._ledger, self._run, None, kept))
             self._run = []
 
     def _get_missing(self) -> set[bytes]:
@@ -194,31 +197,33 @@ class _Reader:
         self._store.commit(Batch(manifests=((root, data),)))
 
 
-def _read_records(file: BinaryIO, path: Path, progress: Progress) -> Iterator[tuple[bytes, bytes]]:
-    """Kind and contents of each record up to the last, which is held to what came before it."""
-    digest = sha256()
-
-    def take(count: int) -> bytes:
-        data = file.read(count)
-        if len(data) != count:
-            raise _broken(path, "ends too early")
-        progress(count)
-        return data
-
-    if file.read(len(MAGIC)) != MAGIC:
+def _require_whole(file: BinaryIO, path: Path) -> int:
+    """Where the records end. Raises MalformedFile unless the file is as it was written."""
+    end = left = file.seek(0, SEEK_END) - END_BYTES
+    file.seek(0)
+    if file.read(len(MAGIC)) != MAGIC or left < len(MAGIC):
         raise _broken(path, "does not start as one")
-    digest.update(MAGIC)
-    kind = b""
-    while kind != b"e":
-        head = take(9)
+    digest, left = sha256(MAGIC), left - len(MAGIC)
+    while left and (part := file.read(min(left, 1 << 20))):
+        digest.update(part)
+        left -= len(part)
+    if file.read() != END + digest.digest():
+        raise _broken(path, "is not as it was written")
+    return end
+
+
+def _read_records(file: BinaryIO, path: Path, progress: Progress) -> Iterator[tuple[bytes, bytes]]:
+    """Kind and contents of each record, in a file that is whole."""
+    end = _require_whole(file, path)
+    place = file.seek(len(MAGIC))
+    while place < end:
+        head = file.read(9)
         kind, length = head[:1], int.from_bytes(head[1:], "little")
-        if length > LIMITS.get(kind, 0):
+        place += 9 + length
+        if length > LIMITS.get(kind, 0) or place > end:
             raise _broken(path, f"has a record {kind!r} of {length} bytes")
-        data = take(length)
-        if kind == b"e" and (data != digest.digest() or file.read(1)):
-            raise _broken(path, "is not as it was written")
-        digest.update(head + data)
-        yield kind, data
+        yield kind, file.read(length)
+        progress(9 + length)
 
 
 def _decode(schema: Schema[Any], data: bytes, path: Path) -> Any:

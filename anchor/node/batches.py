@@ -34,14 +34,17 @@ class Made:
 def make_batch(
     ledger: Ledger,
     made: Sequence[Made],
-    finalized_root: bytes,
+    finalized: Made | None,
     newest_kept: int,
     manifests: Iterable[tuple[bytes, bytes]] = (),
 ) -> Batch:
-    """The batch of a run of blocks, upon a chain whose newest kept state is of slot `newest_kept`."""
+    """The batch of a run of blocks, upon a chain whose newest kept state is of slot `newest_kept`.
+
+    `finalized` is the newest final block, in this run or an earlier one, where its state is at hand.
+    """
     return Batch(
         blocks=tuple([_make_block(ledger, item) for item in made]),
-        snapshots=tuple(_make_snapshots(ledger, made, finalized_root, newest_kept)),
+        snapshots=tuple(_make_snapshots(ledger, made, finalized, newest_kept)),
         entries=tuple([entry for item in made for entry in _make_entries(item)]),
         manifests=tuple(manifests),
     )
@@ -58,15 +61,18 @@ def make_snapshot(ledger: Ledger, root: bytes, state: Any, *, kept: bool) -> Sna
 
 
 def _make_snapshots(
-    ledger: Ledger, made: Sequence[Made], finalized_root: bytes, newest_kept: int
+    ledger: Ledger, made: Sequence[Made], finalized: Made | None, newest_kept: int
 ) -> Iterator[Snapshot]:
-    """The finalised state, the newest, and one every SNAPSHOT_SLOTS."""
+    """One every SNAPSHOT_SLOTS, to be kept; those of the newest block and the final one, until the next."""
+    kept = set()
     for item in made:
-        is_due = item.slot >= newest_kept + SNAPSHOT_SLOTS
-        if is_due or item is made[-1] or item.root == finalized_root:
-            yield make_snapshot(ledger, item.root, item.state, kept=is_due)
-        if is_due:
+        if item.slot >= newest_kept + SNAPSHOT_SLOTS:
             newest_kept = item.slot
+            kept.add(item.root)
+            yield make_snapshot(ledger, item.root, item.state, kept=True)
+    passing = {item.root: item for item in (finalized, made[-1]) if item is not None}
+    for root in passing.keys() - kept:
+        yield make_snapshot(ledger, root, passing[root].state, kept=False)
 
 
 def _make_entries(item: Made) -> Iterator[StoredEntry]:

@@ -58,6 +58,8 @@ class Status:
     finalized: Checkpoint
     validators: int
     entries: int
+    final_entries: int
+    """Of those. The others were recorded when the ledger was interrupted; the next one makes them final."""
     may_sign: bool
     """False for a copy that only reads."""
 
@@ -190,6 +192,7 @@ class Chain:
             finalized=finalized,
             validators=len(state.validators),
             entries=len(state.entries),
+            final_entries=len(self.get_state(finalized.root).entries),
             may_sign=self._store.may_sign(),
         )
 
@@ -283,7 +286,11 @@ class Chain:
         ahead = state.copy()
         end = self.ledger.compute_start_slot_at_epoch(self.ledger.get_current_epoch(state) + 1)
         self.ledger.process_slots(ahead, end)
-        return ahead.current_justified_checkpoint, ahead.finalized_checkpoint
+        return self._name(ahead.current_justified_checkpoint), self._name(ahead.finalized_checkpoint)
+
+    def _name(self, checkpoint: Checkpoint) -> Checkpoint:
+        """`checkpoint`, with the genesis block's root where the state has nothing yet."""
+        return checkpoint if checkpoint.root != bytes(32) else self.get_checkpoint(0)
 
 
 def _decode(schema: Schema[Any], data: bytes, what: str) -> Any:

@@ -110,10 +110,10 @@ def open_writer(
         hold_folder(folder, patience=patience, on_wait=on_wait),
         closing(Store.open(folder / FILE, writable=True)) as store,
     ):
-        genesis = Chain(store).genesis
-        if derive_administrator_key(seed).public.public_key not in genesis.administrators:
+        genesis, administrator = Chain(store).genesis, derive_administrator_key(seed)
+        if administrator.public.public_key not in genesis.administrators:
             raise CorruptedLedger(f"{folder / KEYS} holds another ledger's keys.", fix=RESTORE)
-        yield Service(store, make_keyring(seed, len(genesis.deposits)), clock)
+        yield Service(store, make_keyring(seed, len(genesis.deposits)), administrator, clock)
 
 
 def unlock_seed(folder: Path, passphrase: str) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from anchor.consensus.containers.entries import (
     ClaimOrganisation,
@@ -19,11 +18,9 @@ from anchor.consensus.entries import get_organisation
 from anchor.consensus.forks.ledger.accessors import find_owner, find_publisher, find_version
 from anchor.consensus.schemes import SigningKey
 from anchor.errors import Misuse, Unavailable
+from anchor.node.chain import Chain, State
 from anchor.node.entries import Pen
 from anchor.params import MAX_REASON_BYTES
-
-State = Any
-"""The ledger's BeaconState."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +41,13 @@ def needs_root_key(state: State, identity: bytes) -> bool:
 
 
 def write_publication(
-    state: State, pen: Pen, author: Author, administrator: SigningKey, publication: Publish
+    chain: Chain, author: Author, administrator: SigningKey, publication: Publish
 ) -> list[SignedEntry]:
-    """The publication; before it, where this ledger lacks them, publisher, signing keys and organisation.
+    """The publication; before it, where the ledger lacks them, publisher, signing keys and organisation.
 
     Raises Misuse when the root key is needed for that, and is not at hand.
     """
-    entries = []
+    state, pen, entries = chain.get_head().state, _take_pen(chain), []
     if find_publisher(state, author.identity) is None:
         registration = RegisterPublisher(root_key=author.identity)
         entries.append(pen.write(administrator.public.public_key, registration, (administrator,)))
@@ -66,8 +63,9 @@ def write_publication(
     return entries
 
 
-def write_promotion(pen: Pen, author: Author, version: ModelVersion, to_stage: int) -> SignedEntry:
+def write_promotion(chain: Chain, author: Author, name: str, to_stage: int) -> SignedEntry:
     """The change of a version's stage, from the one that it has now."""
+    version = get_version(chain.get_head().state, name)
     promotion = Promote(
         model=version.model,
         version=version.version,
@@ -76,29 +74,42 @@ def write_promotion(pen: Pen, author: Author, version: ModelVersion, to_stage: i
         to_stage=to_stage,
         sequence=version.sequence,
     )
-    return pen.write(author.identity, promotion, author.signing)
+    return _take_pen(chain).write(author.identity, promotion, author.signing)
 
 
-def write_revocation(pen: Pen, author: Author, version: ModelVersion, reason: str) -> SignedEntry:
+def write_revocation(chain: Chain, author: Author, name: str, reason: str) -> SignedEntry:
     """The withdrawal of a version. Raises Misuse for a reason that is too long."""
-    if len(reason.encode()) > MAX_REASON_BYTES:
+    said = reason.encode("utf-8", "replace")
+    if len(said) > MAX_REASON_BYTES:
         raise Misuse(f"A reason has at most {MAX_REASON_BYTES} bytes.", fix="Shorten it.")
+    version = get_version(chain.get_head().state, name)
     revocation = RevokeVersion(
-        model=version.model,
-        version=version.version,
-        manifest_root=version.manifest_root,
-        reason=reason.encode(),
+        model=version.model, version=version.version, manifest_root=version.manifest_root, reason=said
     )
-    return pen.write(author.identity, revocation, author.signing)
+    return _take_pen(chain).write(author.identity, revocation, author.signing)
+
+
+def _take_pen(chain: Chain) -> Pen:
+    return Pen(chain.get_head().state, chain.get_next_epoch())
 
 
 def get_version(state: State, name: str) -> ModelVersion:
     """The version that `name`, organisation/model@version, names. Raises Misuse, Unavailable."""
-    model, at, version = name.rpartition("@")
+    model, at, version = name.encode("utf-8", "replace").rpartition(b"@")
     if not at:
         raise Misuse(f"{name!a} names no version.", fix="Write organisation/model@version.")
-    index = find_version(state, model.encode(), version.encode())
+    index = find_version(state, model, version)
     if index is None:
         raise Unavailable(f"There is no {name!a} on this ledger.", fix="See: anchor log")
     found: ModelVersion = state.versions[index]
     return found
+
+
+def find_pending(chain: Chain, publication: Publish) -> ModelVersion | None:
+    """The version of this name, where it was recorded and the ledger was interrupted before it was final."""
+    state = chain.get_head().state
+    index = find_version(state, publication.model, publication.version)
+    if index is None:
+        return None
+    version: ModelVersion = state.versions[index]
+    return version if version.entry >= chain.get_status().final_entries else None

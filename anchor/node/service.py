@@ -1,9 +1,12 @@
 """The embedded ledger: verify, reserve, sign, commit. One writer, one operator, blocks on demand.
 
-What is recorded is either committed together with the blocks that make it final, or not at all. Before
-anything is signed in an epoch, that epoch is reserved on disk; after a crash nothing is ever signed in it
-again. So no restart votes twice for a target. Nor does a vote surround another: along one chain the source
-never goes back, and epochs that were lost leave the chain as it was.
+Before anything is signed in an epoch, that epoch is reserved on disk, and all before it is committed. After a
+crash nothing is ever signed in a reserved epoch again: no restart votes twice for a target. Nor does a vote
+surround another: an epoch that was lost took its source from blocks that were committed, all later votes
+build on those, and along one chain the source never goes back.
+
+Whoever was told that an entry is final finds it final. Whoever was told nothing may find it recorded, and
+makes it final by recording anything, or nothing, after it.
 """
 
 from __future__ import annotations
@@ -12,14 +15,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from anchor.consensus.containers.entries import SignedEntry
+from anchor.consensus.containers.entries import Publish, SignedEntry
 from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.consensus.duties import MAX_TIMESTAMP_SKEW, Keyring
+from anchor.consensus.schemes import SigningKey
 from anchor.errors import Unavailable
 from anchor.node.batches import Made, make_batch
 from anchor.node.chain import Chain, Head
 from anchor.node.clock import Clock
 from anchor.node.production import FINALISED, JUSTIFIED, Producer, Step, Watch
+from anchor.node.publishing import Author, find_pending, write_publication
 from anchor.node.store import Store
 
 MAX_EPOCHS: Final = 4
@@ -31,7 +36,7 @@ class Recorded:
     """Entries that are final."""
 
     checkpoint: Checkpoint
-    """The finalised checkpoint; its block holds the entries."""
+    """The finalised checkpoint: its block holds the entries, or follows one that does."""
     positions: tuple[int, ...]
     """Of the entries in the ledger's list."""
 
@@ -43,9 +48,22 @@ def ignore(_: Any) -> None:
 class Service:
     """Writes to a ledger. Whoever makes one holds the ledger's lock."""
 
-    def __init__(self, store: Store, keys: Keyring, clock: Clock) -> None:
-        self._store, self._keys, self._clock = store, keys, clock
+    def __init__(self, store: Store, keys: Keyring, administrator: SigningKey, clock: Clock) -> None:
+        self._store, self._keys, self._administrator, self._clock = store, keys, administrator, clock
         self.chain = Chain(store)
+
+    def publish(
+        self, author: Author, publication: Publish, manifest: bytes, watch: Watch = ignore
+    ) -> Recorded:
+        """Records a publication, with all that it needs, and its manifest's encoding.
+
+        One that was interrupted before it was final is brought to its end. Raises as `record` does.
+        """
+        pending = find_pending(self.chain, publication)
+        if pending is not None and pending.manifest_root == publication.manifest_root:
+            return self.record([], watch=watch)
+        entries = write_publication(self.chain, author, self._administrator, publication)
+        return self.record(entries, [(publication.manifest_root, manifest)], watch)
 
     def record(
         self,
@@ -55,31 +73,33 @@ class Service:
     ) -> Recorded:
         """Records entries, and keeps manifests (root, encoding). They are final and durable on return.
 
-        Raises Misuse in a copy that may not sign, Invalid for entries that the ledger refuses, Unavailable
-        when the clock is wrong or the store cannot be written; then nothing is recorded.
+        Raises Misuse in a copy that only reads, Invalid for entries that the ledger refuses, Unavailable when
+        the clock is wrong: then nothing is recorded. Unavailable too when the store cannot be written.
         """
         self.chain.verify_entries(entries)
-        made, final = self._make_final(entries, watch)
-        kept = self._store.get_newest_kept_slot()
-        batch = make_batch(self.chain.ledger, made, final.root, kept, manifests)
-        self._store.commit(batch)
-        watch(self._to_step(FINALISED, final))
-        return Recorded(final, tuple([entry.position for entry in batch.entries]))
-
-    def _make_final(self, entries: Sequence[SignedEntry], watch: Watch) -> tuple[list[Made], Checkpoint]:
-        """Blocks from the first that holds `entries` to the one that makes it final, and its checkpoint."""
         head, first = self.chain.get_head(), self.chain.get_next_epoch()
         timestamp = self._get_timestamp(head)
         producer = Producer(self.chain.ledger, self._keys, head.state, watch)
-        made: list[Made] = []
+        starts: dict[bytes, Made] = {}
         for epoch in range(first, first + MAX_EPOCHS):
+            fresh = epoch == first
             self._store.reserve(epoch)
-            made += producer.make_epoch(epoch, entries if epoch == first else (), timestamp)
+            made = list(producer.make_epoch(epoch, entries if fresh else (), timestamp))
+            starts[made[0].root] = made[0]
             justified, final = self.chain.get_finality(producer.state)
+            self._commit(made, starts.get(final.root), manifests if fresh else ())
             watch(self._to_step(JUSTIFIED, justified))
-            if final.epoch == first:
-                return made, final
-        raise Unavailable(f"{MAX_EPOCHS} epochs were not enough to make epoch {first} final.")
+            if final.epoch >= first:
+                watch(self._to_step(FINALISED, final))
+                count = len(head.state.entries)
+                return Recorded(final, tuple(range(count, count + len(entries))))
+        raise Unavailable(f"The entries are recorded, and {MAX_EPOCHS} epochs did not make them final.")
+
+    def _commit(
+        self, made: Sequence[Made], finalized: Made | None, manifests: Sequence[tuple[bytes, bytes]]
+    ) -> None:
+        kept = self._store.get_newest_kept_slot()
+        self._store.commit(make_batch(self.chain.ledger, made, finalized, kept, manifests))
 
     def _to_step(self, kind: str, checkpoint: Checkpoint) -> Step:
         slot = self.chain.ledger.compute_start_slot_at_epoch(checkpoint.epoch)

@@ -183,7 +183,7 @@ class Store:
             if batch.snapshots:
                 self._connection.execute("DELETE FROM snapshots WHERE NOT kept")
             run(
-                "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)",
+                "INSERT OR IGNORE INTO snapshots VALUES (?, ?, ?, ?)",  # one that is kept stays
                 [(s.slot, s.root, s.kept, s.ssz) for s in batch.snapshots],
             )
             run(

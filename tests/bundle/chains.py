@@ -26,7 +26,7 @@ from anchor.consensus.containers.ledger import Genesis
 from anchor.consensus.containers.phase0 import BeaconBlockHeader, Checkpoint, IndexedAttestation
 from anchor.consensus.duties import compute_admission, compute_deposit
 from anchor.consensus.forks.ledger import Ledger
-from anchor.consensus.hardcoded import HARDCODED, Table
+from anchor.consensus.hardcoded import TABLES, Table
 from anchor.errors import Unavailable
 from anchor.ml.manifest import Manifest, encode_manifest, manifest_root
 from anchor.params import STAGE_DEVELOPMENT, STAGE_STAGING
@@ -44,6 +44,11 @@ from tests.consensus.ledgers import (
     make_key,
     make_secret_key,
 )
+
+
+def make_table(network_id: bytes, *checkpoints: Checkpoint) -> tuple[Table, ...]:
+    """The tables of a program that carries these checkpoints of one network."""
+    return (Table("tested", network_id, {checkpoint.epoch: checkpoint.root for checkpoint in checkpoints}),)
 
 
 class ViewedChain(Chain):
@@ -154,7 +159,7 @@ class Published:
         return self.bundle("acme/tiny", "1.0")
 
     def bundle(
-        self, model: str, version: str, trusted: Checkpoint | None = None, hardcoded: Table = HARDCODED
+        self, model: str, version: str, trusted: Checkpoint | None = None, hardcoded: Sequence[Table] = TABLES
     ) -> bytes:
         """A bundle of one of the publications, for the genesis unless told otherwise."""
         return build_bundle(self.chain, model, version, trusted or self.genesis, hardcoded=hardcoded)
@@ -188,7 +193,7 @@ class Published:
         """What a bundle proves to someone who trusts the genesis, unless told otherwise."""
         encoded = data if isinstance(data, bytes) else encode_bundle(data)
         now = expected.pop("now", self.now)
-        hardcoded = expected.pop("hardcoded", {})
+        hardcoded = expected.pop("hardcoded", ())
         stated = Expectations(**({"model": "acme/tiny", "publisher": identity(ROOT)} | expected))
         return verify_bundle(encoded, trusted or self.genesis, stated, now=now, hardcoded=hardcoded)
 

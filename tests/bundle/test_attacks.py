@@ -22,7 +22,7 @@ from anchor.errors import (
 from anchor.merkle.union import Selected
 from anchor.ml.manifest import encode_manifest, manifest_root
 from anchor.params import FAR_FUTURE_POSITION, MAX_VERSIONS, STAGE_PRODUCTION, STAGE_STAGING
-from tests.bundle.chains import Published
+from tests.bundle.chains import Published, make_table
 from tests.consensus.ledgers import ALICE, BOB_ROOT, identity
 
 WEEK = 7 * 86400
@@ -271,18 +271,25 @@ def test_evidence_passes_by_no_hardcoded_checkpoint(published: Published) -> Non
     network = published.chain.state.genesis_validators_root
     conflicting = Checkpoint(epoch=2, root=b"\5" * 32)
     refuse(
-        published, published.older, InvalidEvidence, "passes epoch 2 by", hardcoded={network: (conflicting,)}
+        published,
+        published.older,
+        InvalidEvidence,
+        "passes epoch 2 by",
+        hardcoded=make_table(network, conflicting),
     )
     real = published.chain.get_checkpoint(2)
-    refuse(published, published.older, InvalidEvidence, "passes epoch 2 by", hardcoded={network: (real,)})
-    assert published.verify(published.older, hardcoded={b"\1" * 32: (conflicting,)})
+    refuse(
+        published, published.older, InvalidEvidence, "passes epoch 2 by", hardcoded=make_table(network, real)
+    )
+    assert published.verify(published.older, hardcoded=make_table(b"\1" * 32, conflicting))
     late = Checkpoint(epoch=99, root=b"\5" * 32)
-    assert published.verify(published.older, hardcoded={network: (late,)})
+    assert published.verify(published.older, hardcoded=make_table(network, late))
 
 
 @pytest.mark.parametrize("epoch", [0, 2, 4])
 def test_bundles_are_built_to_pass_hardcoded_checkpoints(published: Published, epoch: int) -> None:
-    table = {published.chain.state.genesis_validators_root: (published.chain.get_checkpoint(epoch),)}
+    network = published.chain.state.genesis_validators_root
+    table = make_table(network, published.chain.get_checkpoint(epoch))
     for trusted in (published.genesis, published.chain.get_checkpoint(2), published.newest):
         data = published.bundle("acme/tiny", "1.0", trusted, hardcoded=table)
         assert published.verify(data, trusted, hardcoded=table).newest == published.newest
@@ -290,10 +297,10 @@ def test_bundles_are_built_to_pass_hardcoded_checkpoints(published: Published, e
 
 def test_a_hardcoded_checkpoint_is_proven_among_the_trusted_states_block_roots(published: Published) -> None:
     network, newest = published.chain.state.genesis_validators_root, published.newest
-    real = {network: (published.chain.get_checkpoint(2),)}
+    real = make_table(network, published.chain.get_checkpoint(2))
     data = decode_bundle(published.bundle("acme/tiny", "1.0", newest, hardcoded=real))
     assert data.hardcoded_branch and data.hops == ()
-    forged = {network: (Checkpoint(epoch=2, root=b"\5" * 32),)}
+    forged = make_table(network, Checkpoint(epoch=2, root=b"\5" * 32))
     refuse(published, data, InvalidProof, "hardcoded checkpoint of epoch 2", trusted=newest, hardcoded=forged)
     missing = data.replace(hardcoded_branch=())
     refuse(published, missing, InvalidProof, "must have 11", trusted=newest, hardcoded=real)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,21 @@ SHUFFLING = "minimal/phase0/shuffling"
 EXIT = "minimal/phase0/operations/voluntary_exit/pyspec_tests"
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    """A few of the vectors, to be tampered with."""
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A few of the vectors."""
+    folder = tmp_path_factory.mktemp("pristine")
     with tarfile.open(ARCHIVE) as archive:
-        wanted = [f"tests/{place}/" for place in (SHUFFLING, EXIT)]
-        members = [info for info in archive.getmembers() if info.name.startswith(tuple(wanted))]
-        archive.extractall(tmp_path, members, filter="data")
-    return tmp_path / "tests"
+        wanted = (f"tests/{SHUFFLING}/", f"tests/{EXIT}/")
+        members = [info for info in archive.getmembers() if info.name.startswith(wanted)]
+        archive.extractall(folder, members, filter="data")
+    return folder / "tests"
+
+
+@pytest.fixture
+def tree(pristine: Path, tmp_path: Path) -> Path:
+    """A copy of them, to be tampered with."""
+    return shutil.copytree(pristine, tmp_path / "tests")
 
 
 def _run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, dict[str, Any]]:

@@ -42,6 +42,15 @@ def test_nothing_there(tmp_path: Path, name: str) -> None:
         open_source(tmp_path / name)
 
 
+def test_an_empty_folder_is_no_model(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    with pytest.raises(Misuse, match="no file"):
+        anchor(tmp_path)
+    write(tmp_path, {".git/HEAD": b"ref"})
+    with pytest.raises(Misuse, match="no file"):
+        anchor(tmp_path)
+
+
 def test_a_fifo_is_no_model(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises(Misuse, match="FIFO"):

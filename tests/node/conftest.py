@@ -16,7 +16,7 @@ def first_ledger(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]
     folder = tmp_path_factory.mktemp("ledgers") / "first"
     seed = make_ledger(folder)
     with opened(folder, seed) as service:
-        publish(service, seed, "1")
+        publish(service, "1")
     return folder, seed
 
 

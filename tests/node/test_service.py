@@ -17,7 +17,6 @@ from anchor.consensus.presets import LEDGER
 from anchor.errors import CorruptedLedger, InvalidEntry, InvalidSignature, Misuse, Unavailable
 from anchor.node import batches
 from anchor.node.clock import ManualClock
-from anchor.node.entries import Pen
 from anchor.node.folder import create_ledger, open_reader
 from anchor.node.keys import derive_administrator_key, derive_signing_keys
 from anchor.node.production import FINALISED, JUSTIFIED, PROPOSED, Step
@@ -49,7 +48,7 @@ def test_a_publication_is_final_and_its_bundle_verifies(ledger: Made) -> None:
 def test_everyone_votes_every_time(ledger: Made) -> None:
     folder, seed = ledger
     with opened(folder, seed) as service:
-        publish(service, seed, "2")
+        publish(service, "2")
         for epoch in (2, 3, 4):
             votes = service.chain.get_attestations(epoch)
             assert sorted(i for vote in votes for i in vote.attesting_indices) == list(range(64))
@@ -81,40 +80,33 @@ def test_a_refused_entry_leaves_no_trace(ledger: Made) -> None:
 
 
 def test_stages_and_revocation(ledger: Made) -> None:
-    folder, seed = ledger
-    with opened(folder, seed) as service:
-        chain = service.chain
-
-        def pen() -> Pen:
-            return Pen(chain.get_head().state, chain.get_next_epoch())
-
-        version = get_version(chain.get_head().state, "acme/tiny@1")
-        service.record([write_promotion(pen(), ALICE, version, STAGE_STAGING)])
-        version = get_version(chain.get_head().state, "acme/tiny@1")
+    with opened(*ledger) as service:
+        chain, name = service.chain, "acme/tiny@1"
+        service.record([write_promotion(chain, ALICE, name, STAGE_STAGING)])
+        version = get_version(chain.get_head().state, name)
         assert (version.stage, version.sequence) == (STAGE_STAGING, 1)
         with pytest.raises(Misuse, match="at most 256 bytes"):
-            write_revocation(pen(), ALICE, version, "x" * 257)
-        service.record([write_revocation(pen(), ALICE, version, "wrong split")])
-        version = get_version(chain.get_head().state, "acme/tiny@1")
-        assert version.revoked
+            write_revocation(chain, ALICE, name, "x" * 257)
+        service.record([write_revocation(chain, ALICE, name, "wrong split")])
+        assert get_version(chain.get_head().state, name).revoked
         with pytest.raises(InvalidEntry, match="is revoked"):
-            service.record([write_promotion(pen(), ALICE, version, STAGE_PRODUCTION)])
+            service.record([write_promotion(chain, ALICE, name, STAGE_PRODUCTION)])
         with pytest.raises(Unavailable, match="There is no"):
-            get_version(chain.get_head().state, "acme/tiny@7")
+            write_promotion(chain, ALICE, "acme/tiny@7", STAGE_STAGING)
         with pytest.raises(Misuse, match="names no version"):
-            get_version(chain.get_head().state, "acme/tiny")
+            write_promotion(chain, ALICE, "acme/tiny", STAGE_STAGING)
 
 
 def test_time_never_goes_back(ledger: Made) -> None:
     folder, seed = ledger
     with opened(folder, seed, ManualClock(NOW + 1000)) as service:
-        publish(service, seed, "2")
+        publish(service, "2")
     with opened(folder, seed, ManualClock(NOW + 970)) as service:  # a clock may be a little off
-        publish(service, seed, "3")
+        publish(service, "3")
         assert service.chain.get_head().state.timestamp == NOW + 1000
     with opened(folder, seed, ManualClock(NOW)) as service:
         with pytest.raises(Unavailable, match="made 1000 seconds after the time of this machine's clock"):
-            publish(service, seed, "4")
+            publish(service, "4")
         assert published(service.chain) == ["1", "2", "3"]
 
 
@@ -126,7 +118,7 @@ def test_any_state_is_made_anew_from_the_nearest_snapshot(
     folder, seed = ledger
     with opened(folder, seed) as service:
         for version in range(2, 6):
-            publish(service, seed, str(version))
+            publish(service, str(version))
     with sqlite3.connect(folder / FILE) as connection:
         kept = [slot for (slot,) in connection.execute("SELECT slot FROM snapshots WHERE kept ORDER BY 1")]
         temporary = connection.execute("SELECT count(*) FROM snapshots WHERE NOT kept").fetchone()[0]

@@ -17,7 +17,6 @@ from anchor.ml.paths import IGNORED
 from anchor.node import keys
 from anchor.node.chain import Chain
 from anchor.node.clock import ManualClock
-from anchor.node.entries import Pen
 from anchor.node.folder import create_ledger, open_writer, unlock_seed
 from anchor.node.keys import derive_administrator_key, derive_root_key, derive_signing_keys
 from anchor.node.publishing import Author, write_publication
@@ -81,17 +80,20 @@ def make_manifest(name: str) -> tuple[bytes, bytes]:
     return manifest_root(manifest), encode_manifest(manifest)
 
 
+def make_publication(version: str) -> Publish:
+    """acme/tiny@version."""
+    root = make_manifest(version)[0]
+    return Publish(model=b"acme/tiny", version=version.encode(), manifest_root=root)
+
+
 def write(chain: Chain, seed: bytes, version: str, author: Author = ALICE) -> list[SignedEntry]:
     """The entries that publish acme/tiny@version."""
-    state = chain.get_head().state
-    pen = Pen(state, chain.get_next_epoch())
-    body = Publish(model=b"acme/tiny", version=version.encode(), manifest_root=make_manifest(version)[0])
-    return write_publication(state, pen, author, derive_administrator_key(seed), body)
+    return write_publication(chain, author, derive_administrator_key(seed), make_publication(version))
 
 
-def publish(service: Service, seed: bytes, version: str) -> None:
+def publish(service: Service, version: str) -> None:
     """Publishes acme/tiny@version."""
-    service.record(write(service.chain, seed, version), [make_manifest(version)])
+    service.publish(ALICE, make_publication(version), make_manifest(version)[1])
 
 
 def published(chain: Chain) -> list[str]:

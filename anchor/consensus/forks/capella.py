@@ -32,6 +32,10 @@ class ExpectedWithdrawals(NamedTuple):
     withdrawals: tuple[Withdrawal, ...]
     processed_partials: int = 0
     """Entries of `pending_partial_withdrawals`, since electra."""
+    processed_builder_payments: int = 0
+    """Entries of `builder_pending_withdrawals`, since gloas."""
+    swept_builders: int = 0
+    """Builders that the sweep has passed, since gloas."""
 
 
 class Capella(Bellatrix):
@@ -126,7 +130,9 @@ class Capella(Bellatrix):
         """Withdrawals of whole and excess balances, from where the sweep stands, after the `prior` ones."""
         count = len(state.validators)
         length = min(count, self.preset.MAX_VALIDATORS_PER_WITHDRAWALS_SWEEP)
-        rows = (state.next_withdrawal_validator_index + np.arange(length)) % count
+        start = state.next_withdrawal_validator_index
+        require(start < count, lambda: f"The sweep of withdrawals stands at validator {start}, of {count}.")
+        rows = (start + np.arange(length)) % count
         balances = state.balances.array[rows]
         for withdrawal in prior:
             balances[rows == withdrawal.validator_index] -= withdrawal.amount
@@ -171,12 +177,16 @@ class Capella(Bellatrix):
         """Takes withdrawals from balances, and moves the sweep on."""
         withdrawals = expected.withdrawals
         for withdrawal in withdrawals:
-            self.decrease_balance(state, withdrawal.validator_index, withdrawal.amount)
+            self.apply_withdrawal(state, withdrawal)
         state.next_withdrawal_index += len(withdrawals)
         next_index = state.next_withdrawal_validator_index + self.preset.MAX_VALIDATORS_PER_WITHDRAWALS_SWEEP
         if len(withdrawals) == self.preset.MAX_WITHDRAWALS_PER_PAYLOAD:
             next_index = withdrawals[-1].validator_index + 1  # a full payload stops the sweep early
         state.next_withdrawal_validator_index = next_index % len(state.validators)
+
+    def apply_withdrawal(self, state: State, withdrawal: Withdrawal) -> None:
+        """Takes a withdrawal from its balance."""
+        self.decrease_balance(state, withdrawal.validator_index, withdrawal.amount)
 
     def upgrade(self, pre: State) -> State:
         """A state of bellatrix as a state of capella (upgrade_to_capella)."""

@@ -14,6 +14,8 @@ from anchor.consensus.forks.bellatrix import Bellatrix
 from anchor.consensus.forks.capella import Capella
 from anchor.consensus.forks.deneb import Deneb
 from anchor.consensus.forks.electra import Electra
+from anchor.consensus.forks.fulu import Fulu
+from anchor.consensus.forks.gloas import Gloas
 from anchor.consensus.forks.phase0 import Phase0
 from anchor.consensus.forks.phase0.base import State
 from anchor.consensus.presets import Config, Preset
@@ -21,7 +23,7 @@ from anchor.errors import Misuse
 from anchor.params import FAR_FUTURE_EPOCH, GENESIS_EPOCH
 from anchor.types import Epoch, Slot
 
-FORKS: Final[tuple[type[Phase0], ...]] = (Phase0, Altair, Bellatrix, Capella, Deneb, Electra)
+FORKS: Final[tuple[type[Phase0], ...]] = (Phase0, Altair, Bellatrix, Capella, Deneb, Electra, Fulu, Gloas)
 """Every fork, in the order in which they follow each other."""
 
 

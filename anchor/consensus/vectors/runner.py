@@ -33,6 +33,8 @@ class Result:
 
 HANDLERS: Final[dict[str, dict[str, Check]]] = {
     "ssz_generic": dict.fromkeys(ssz.GENERIC_HANDLERS, ssz.check_generic),
+    "merkle_proof": {"single_merkle_proof": ssz.check_proof},
+    "light_client": {"single_merkle_proof": ssz.check_proof},
     "bls": dict.fromkeys(basics.BLS_HANDLERS, basics.check_bls),
     "shuffling": {"core": basics.check_shuffling},
     "operations": dict.fromkeys(states.OPERATIONS, states.check_operation),

@@ -1,4 +1,4 @@
-"""Checks of encodings and roots: `ssz_generic`, `ssz_static` (tests/formats/ssz_generic, ssz_static)."""
+"""Checks of encodings, roots and proofs (tests/formats: ssz_generic, ssz_static, merkle_proof)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from anchor.consensus.presets import get_preset
 from anchor.consensus.vectors.cases import Case
-from anchor.consensus.vectors.compare import Difference
+from anchor.consensus.vectors.compare import Difference, compare
 from anchor.consensus.vectors.generic_types import get_type
 from anchor.errors import Malformed, Misuse
+from anchor.merkle.proof import build_proof, compute_merkle_root, get_node
 from anchor.merkle.scope import Scope
 from anchor.merkle.ssz import Schema
 
@@ -44,6 +45,18 @@ def check_generic(case: Case) -> Difference | None:
     except (Malformed, Misuse):  # Misuse: the type itself is none, as a vector of length zero
         return None
     return Difference("", "a refusal", repr(value))
+
+
+def check_proof(case: Case) -> Difference | None:
+    """A branch of a record is the one given, and leads to the record's root."""
+    schema = get_scope(case.preset, case.fork).schema(case.suite)
+    value, given = schema.decode(case.read_ssz("object")), case.read_yaml("proof")
+    index, tree = given["leaf_index"], schema.tree(value)
+    leaf, branch = get_node(tree, index).root, build_proof(tree, index)
+    got = tuple([f"0x{node.hex()}" for node in (leaf, *branch)])
+    root = compute_merkle_root(leaf, branch, index)
+    difference = compare((given["leaf"], *given["branch"]), got, "nodes")
+    return difference or compare(schema.hash_tree_root(value), root, "root")
 
 
 def _check_valid(schema: Schema[Any], data: bytes, root: str) -> Difference | None:

@@ -40,11 +40,17 @@ class AltairBlockProcessing(AltairEpochProcessing):
         flag_indices = self.get_attestation_participation_flag_indices(state, data, state.slot - data.slot)
         indexed = self.get_indexed_attestation(state, attestation)
         self.verify_indexed_attestation(state, indexed)
-        numerator = self.add_participation_flags(state, data, indexed.attesting_indices, flag_indices)
+        self.add_participation_flags(state, data, indexed.attesting_indices, flag_indices)
+
+    def add_participation_flags(
+        self, state: State, data: AttestationData, indices: tuple[int, ...], flag_indices: list[int]
+    ) -> None:
+        """Sets flags of validators, and rewards the proposer for those that are new."""
+        numerator = self.set_participation_flags(state, data, indices, flag_indices)
         denominator = (WEIGHT_DENOMINATOR - PROPOSER_WEIGHT) * WEIGHT_DENOMINATOR // PROPOSER_WEIGHT
         self.increase_balance(state, self.get_beacon_proposer_index(state), numerator // denominator)
 
-    def add_participation_flags(
+    def set_participation_flags(
         self, state: State, data: AttestationData, indices: tuple[int, ...], flag_indices: list[int]
     ) -> Gwei:
         """Sets flags of validators; returns the base rewards of those that were new, by their weights."""

@@ -11,7 +11,6 @@ from anchor.consensus.forks.arithmetic import add, total
 from anchor.consensus.forks.deneb import Deneb
 from anchor.consensus.forks.phase0.base import State
 from anchor.merkle.container import Container
-from anchor.merkle.hashing import sha256
 from anchor.merkle.lazy import np
 from anchor.params import COMPOUNDING_WITHDRAWAL_PREFIX, ETH1_ADDRESS_WITHDRAWAL_PREFIX, FAR_FUTURE_EPOCH
 from anchor.types import Bytes32, Epoch, Gwei, ValidatorIndex
@@ -25,6 +24,7 @@ class ElectraChurn(Deneb):
 
     name: ClassVar[str] = "electra"
     containers: ClassVar[Mapping[str, type[Container]]] = containers.RECORDS
+    random_dtype: ClassVar[str] = "<u2"
 
     @property
     def min_slashing_penalty_quotient(self) -> int:
@@ -34,12 +34,9 @@ class ElectraChurn(Deneb):
     def whistleblower_reward_quotient(self) -> int:
         return self.preset.WHISTLEBLOWER_REWARD_QUOTIENT_ELECTRA
 
-    def is_drawn(self, effective_balance: Gwei, seed: bytes, draw: int) -> bool:
-        """Whether candidate number `draw` is taken: two random bytes against its effective balance."""
-        offset = draw % 16 * 2
-        random_bytes = sha256(seed + (draw // 16).to_bytes(8, "little"))[offset : offset + 2]
-        threshold = self.preset.MAX_EFFECTIVE_BALANCE_ELECTRA * int.from_bytes(random_bytes, "little")
-        return effective_balance * (2**16 - 1) >= threshold
+    @property
+    def max_drawn_balance(self) -> Gwei:
+        return self.preset.MAX_EFFECTIVE_BALANCE_ELECTRA
 
     # Credentials
 
@@ -81,6 +78,14 @@ class ElectraChurn(Deneb):
         cap: Gwei = self.config.MAX_PER_EPOCH_ACTIVATION_EXIT_CHURN_LIMIT
         return min(cap, self.get_balance_churn_limit(state))
 
+    def get_activation_churn_limit(self, state: State) -> Gwei:
+        """The limit for activations."""
+        return self.get_activation_exit_churn_limit(state)
+
+    def get_exit_churn_limit(self, state: State) -> Gwei:
+        """The limit for exits."""
+        return self.get_activation_exit_churn_limit(state)
+
     def get_consolidation_churn_limit(self, state: State) -> Gwei:
         """How much of it is for consolidations."""
         return self.get_balance_churn_limit(state) - self.get_activation_exit_churn_limit(state)
@@ -105,7 +110,7 @@ class ElectraChurn(Deneb):
     ) -> NDArray[np.uint64]:
         """`compute_exit_epoch_and_update_churn` for several, one after the other."""
         earliest = self.compute_activation_exit_epoch(self.get_current_epoch(state))
-        limit = self.get_activation_exit_churn_limit(state)
+        limit = self.get_exit_churn_limit(state)
         start, available = state.earliest_exit_epoch, state.exit_balance_to_consume
         if start < earliest:
             start, available = earliest, limit

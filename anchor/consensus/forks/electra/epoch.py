@@ -62,7 +62,7 @@ class ElectraEpochProcessing(ElectraChurn):
 
     def process_pending_deposits(self, state: State) -> None:
         """Takes deposits from the queue, as far as they are final and the churn lets them in."""
-        available = state.deposit_balance_to_consume + self.get_activation_exit_churn_limit(state)
+        available = state.deposit_balance_to_consume + self.get_activation_churn_limit(state)
         next_epoch, used, done = self.get_current_epoch(state) + 1, 0, 0
         postponed: list[PendingDeposit] = []
         is_churn_limit_reached = False

@@ -33,9 +33,13 @@ class ElectraRequests(ElectraEpochProcessing):
     # Deposits
 
     def process_deposit_request(self, state: State, request: DepositRequest) -> None:
-        """Queues a deposit."""
+        """Queues a deposit; the first one ends the old bridge."""
         if state.deposit_requests_start_index == UNSET_DEPOSIT_REQUESTS_START_INDEX:
             state.deposit_requests_start_index = request.index
+        self.queue_deposit_request(state, request)
+
+    def queue_deposit_request(self, state: State, request: DepositRequest) -> None:
+        """Puts a deposit at the end of the queue."""
         pending = PendingDeposit(
             pubkey=request.pubkey,
             withdrawal_credentials=request.withdrawal_credentials,
