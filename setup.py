@@ -14,7 +14,7 @@ setup(
         Extension(
             "anchor.merkle._native",
             sources=sorted(str(path) for path in KERNEL.glob("*.c")),
-            depends=[str(KERNEL / "sha256.h")],
+            depends=sorted(str(path) for path in KERNEL.glob("*.h")),
             define_macros=[("Py_LIMITED_API", "0x030B0000")],
             extra_compile_args=["-std=c11", "-O3", "-fvisibility=hidden"],
             py_limited_api=True,

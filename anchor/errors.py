@@ -5,7 +5,8 @@
     ├── Malformed         exit 1   bytes do not follow their own format
     │   ├── MalformedSSZ
     │   ├── MalformedFile
-    │   └── MalformedBundle
+    │   ├── MalformedBundle
+    │   └── MalformedHeader
     ├── Unsafe            exit 1   following or executing the input would be dangerous
     ├── Invalid           exit 1   well-formed, but it breaks a rule
     │   ├── InvalidProof
@@ -16,6 +17,8 @@
     │   ├── InvalidTransition
     │   ├── InvalidEntry
     │   ├── InvalidManifest
+    │   ├── InvalidHeader
+    │   ├── InvalidCheckpoint
     │   └── TamperedFile
     └── Unavailable       exit 3   something that is needed cannot be had now
         ├── MissingFile
@@ -74,6 +77,10 @@ class MalformedBundle(Malformed):
     """A bundle that cannot be read as one."""
 
 
+class MalformedHeader(Malformed):
+    """Bytes that are not whole 80-byte headers of Bitcoin."""
+
+
 class Unsafe(AnchorError):
     """Input that would make the reader follow a path outside its folder, or execute something."""
 
@@ -112,6 +119,14 @@ class InvalidEntry(Invalid):
 
 class InvalidManifest(Invalid):
     """A manifest that breaks one of its rules."""
+
+
+class InvalidHeader(Invalid):
+    """A header of Bitcoin that breaks a rule of its chain."""
+
+
+class InvalidCheckpoint(Invalid):
+    """A branch that conflicts with a checkpoint in the code, or cannot be tied to it."""
 
 
 class TamperedFile(Invalid):

@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +42,7 @@ class Trainer:
         self.step = 0
         sizes = [2, config.hidden, config.hidden, 2]
         self.weights: Params = {}
-        for i, (fan_in, fan_out) in enumerate(zip(sizes, sizes[1:], strict=False)):
+        for i, (fan_in, fan_out) in enumerate(pairwise(sizes)):
             spread = math.sqrt(2 / fan_in)
             self.weights[f"layers.{i}.weight"] = self._normal(fan_in, fan_out) * np.float32(spread)
             self.weights[f"layers.{i}.bias"] = np.zeros(fan_out, np.float32)

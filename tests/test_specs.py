@@ -22,7 +22,11 @@ def _strip(node: ast.AST) -> str:
 
 
 def _is_text(line: ast.AST) -> bool:
-    return isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) and isinstance(line.value.value, str)
+    return (
+        isinstance(line, ast.Expr)
+        and isinstance(line.value, ast.Constant)
+        and isinstance(line.value.value, str)
+    )
 
 
 def _definitions(tree: ast.AST) -> list[tuple[str, str]]:

@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from anchor.bundle.evidence import Evidence, Expectations
 from anchor.bundle.trust import Trust, resolve_trust
 from anchor.bundle.types import MAX_BUNDLE_BYTES
 from anchor.bundle.verdict import Verdict
-from anchor.bundle.verify import Evidence, Expectations, verify_bundle
+from anchor.bundle.verify import verify_bundle
 from anchor.consensus.entries import require_model, require_version
 from anchor.consensus.text import format_identity, parse_identity, parse_stage
 from anchor.errors import Invalid, InvalidEntry, Misuse, Unavailable, Unsafe
@@ -122,10 +123,10 @@ def _expect(
     allow_stale_trust: bool,
 ) -> Expectations:
     """What was stated, in words, as the verifier takes it. Raises Misuse."""
-    name, _, given = (model or "").partition("@")
-    if given and version not in (None, given):
-        raise Misuse(f"Both version {given} and version {version} were asked for.")
-    version = given or version
+    name, at, given = (model or "").partition("@")
+    if at and version not in (None, given):
+        raise Misuse(f"Both version {given!r} and version {version!r} were asked for.")
+    version = given if at else version
     _require_names(name, version)
     return Expectations(
         model=name or None,

@@ -23,7 +23,7 @@ from anchor.bundle.types import (
 from anchor.bundle.view import LedgerView
 from anchor.consensus.containers.ledger import BeaconState
 from anchor.consensus.containers.phase0 import Checkpoint
-from anchor.consensus.hardcoded import HARDCODED, Table, get_newest
+from anchor.consensus.hardcoded import TABLES, Table, get_newest_checkpoint, get_table
 from anchor.consensus.presets import LEDGER
 from anchor.consensus.text import format_checkpoint
 from anchor.errors import Misuse, Unavailable
@@ -31,7 +31,7 @@ from anchor.merkle.proof import build_multiproof, build_proof
 
 
 def build_bundle(
-    view: LedgerView, model: str, version: str, trusted: Checkpoint, *, hardcoded: Table = HARDCODED
+    view: LedgerView, model: str, version: str, trusted: Checkpoint, *, hardcoded: Sequence[Table] = TABLES
 ) -> bytes:
     """The bundle of `model`'s `version` that leads from `trusted` to the newest state that votes can show.
 
@@ -76,21 +76,25 @@ def _get_trusted(view: LedgerView, trusted: Checkpoint) -> Place:
     return Place(trusted, header)
 
 
-def _get_goals(view: LedgerView, start: Place, hardcoded: Table) -> list[int]:
+def _get_goals(view: LedgerView, start: Place, hardcoded: Sequence[Table]) -> list[int]:
     """Epochs to reach: a hardcoded checkpoint's on the way, and the newest final one's."""
     newest = view.get_finalized_checkpoint().epoch
-    required = get_newest(hardcoded, _get_network_id(view, start), newest)
+    required = _get_required(view, start, hardcoded, newest)
     return [goal for goal in ((required.epoch if required else 0), newest) if goal > start.checkpoint.epoch]
 
 
-def _get_network_id(view: LedgerView, place: Place) -> bytes:
-    network_id: bytes = view.get_state(place.checkpoint.root).genesis_validators_root
-    return network_id
+def _get_required(
+    view: LedgerView, place: Place, hardcoded: Sequence[Table], epoch: int
+) -> Checkpoint | None:
+    network_id = view.get_state(place.checkpoint.root).genesis_validators_root
+    return get_newest_checkpoint(get_table(network_id, hardcoded), epoch)
 
 
-def _build_hardcoded_branch(view: LedgerView, way: Sequence[Place], hardcoded: Table) -> tuple[bytes, ...]:
+def _build_hardcoded_branch(
+    view: LedgerView, way: Sequence[Place], hardcoded: Sequence[Table]
+) -> tuple[bytes, ...]:
     """Empty where no checkpoint in the code needs to be shown, or it cannot be."""
-    required = get_newest(hardcoded, _get_network_id(view, way[0]), way[-1].checkpoint.epoch)
+    required = _get_required(view, way[0], hardcoded, way[-1].checkpoint.epoch)
     if required is None or required.root in [place.checkpoint.root for place in way]:
         return ()
     place = required.epoch * LEDGER.SLOTS_PER_EPOCH % LEDGER.SLOTS_PER_HISTORICAL_ROOT

@@ -41,7 +41,7 @@ class Trust:
     @property
     def source(self) -> str:
         """Where the trust comes from, in words."""
-        given = format_checkpoint(self.checkpoint)
+        given = f"0x{self.checkpoint.root[:4].hex()}…:{self.checkpoint.epoch}"
         return f"{self.name!r} of your trust store, {given}" if self.name else f"{given}, as you gave it"
 
 
@@ -129,7 +129,7 @@ def _from_json(name: str, entry: Any) -> Trust:
         checkpoint=parse_checkpoint(entry["checkpoint"]),
         name=name,
         network_id=None if entry["network_id"] is None else _parse_network_id(entry["network_id"]),
-        operator=str(entry["operator"]),
+        operator=entry["operator"],
         publishers={name: parse_identity(key) for name, key in entry["publishers"].items()},
     )
     _require_words(trust)
@@ -147,7 +147,7 @@ def _require_words(trust: Trust) -> None:
     """Raises Misuse for what must not be stored, or shown."""
     if not _NAME.fullmatch(trust.name):
         raise Misuse(f"{trust.name!r} is not a name: letters, digits, '.', '_' and '-', at most 64.")
-    if not trust.operator.isprintable() or len(trust.operator) > MAX_OPERATOR:
+    if not str.isprintable(trust.operator) or len(trust.operator) > MAX_OPERATOR:
         raise Misuse(f"What is said of the operator is at most {MAX_OPERATOR} printable characters.")
     for organisation in trust.publishers:
         try:

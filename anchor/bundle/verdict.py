@@ -6,9 +6,9 @@ import time
 from dataclasses import dataclass
 from typing import Any, Final
 
+from anchor.bundle.evidence import Evidence
 from anchor.bundle.finality import Tally
 from anchor.bundle.trust import Trust
-from anchor.bundle.verify import Evidence
 from anchor.consensus.schemes import SCHEME_NAMES
 from anchor.consensus.text import format_checkpoint, format_identity, get_stage_name
 from anchor.errors import AnchorError
@@ -110,7 +110,7 @@ class Verdict:
 
     def _describe_trust(self, found: Evidence) -> str:
         stale = "; older than its weak-subjectivity period, as you allowed" if found.is_stale else ""
-        return f"{self.trust.source}, from {format_time(found.trusted_time)}{stale}"
+        return f"{self.trust.source}, of {format_time(found.trusted_time)}{stale}"
 
     def to_json(self) -> dict[str, Any]:
         """The verdict as plain values."""

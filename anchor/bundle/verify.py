@@ -1,10 +1,33 @@
-"""The verifier of bundles: bytes in, evidence out. No file, no clock, no network (specs/04-bundle §3)."""
+"""The verifier of bundles: bytes in, evidence out. No file, no clock, no network (specs/04-bundle §3).
+
+All of this must hold; the code below carries the numbers.
+
+1. `data` is the one encoding of a bundle of a version that we know, within bounds.
+2. The first block is the trusted one: its root is the one given, and the epoch given is the first whose
+   checkpoint it can be.
+3. Its state proves the network's identity, fork and parameters, and when the block was made; the network
+   is the one that the user expects, if any.
+4. The block is not from the future, nor older than the weak-subjectivity period, unless the user takes
+   it all the same.
+5. Each hop starts from the registry in the state of the block before, and makes a later block final by
+   two successive links, each signed by validators with two thirds of the active stake.
+6. The newest hardcoded checkpoint that the evidence reaches lies on its way.
+7. The newest state, which is not from the future either, proves the version's status, its publisher, and
+   the publication's entry, at positions below the lists' proven lengths.
+8. The entry publishes just the model, version and manifest of the status, by that publisher.
+9. It is signed by exactly the keys that the publisher had at its position, none of them revoked there.
+10. The version is not revoked.
+11. Model, version and publisher are those that the user expects, where stated.
+12. The stage is the one required, as of a time that is recent enough.
+13. The manifest is the published one, and holds to its own rules.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from anchor.bundle.finality import Chain, Place, Tally, compute_checkpoint_epoch, verify_hops
+from anchor.bundle.evidence import Evidence, Expectations
+from anchor.bundle.finality import Chain, Place, compute_checkpoint_epoch, verify_hops
 from anchor.bundle.types import (
     TRUSTED_PATHS,
     Bundle,
@@ -24,7 +47,7 @@ from anchor.consensus.entries import (
     verify_entry_signatures,
     verify_schema_version,
 )
-from anchor.consensus.hardcoded import HARDCODED, Table, get_newest
+from anchor.consensus.hardcoded import TABLES, Table, get_newest_checkpoint, get_table
 from anchor.consensus.presets import LEDGER
 from anchor.consensus.text import format_identity, get_stage_name
 from anchor.consensus.weak_subjectivity import compute_expiry_by_timestamp
@@ -33,7 +56,6 @@ from anchor.errors import (
     InvalidProof,
     MalformedBundle,
     MalformedSSZ,
-    Misuse,
     RefusedModel,
     StaleTrust,
 )
@@ -46,96 +68,25 @@ CLOCK_SKEW = 600
 """Seconds that a proven time may lie ahead of the reader's clock."""
 
 
-@dataclass(frozen=True, slots=True)
-class Expectations:
-    """What whoever verifies asks for. None: not stated."""
-
-    model: str | None = None
-    """`organisation/name`."""
-    version: str | None = None
-    publisher: bytes | None = None
-    """The publisher's root key: 32 bytes."""
-    network_id: bytes | None = None
-    stage: int | None = None
-    max_age: int | None = None
-    """Seconds since the newest block of the evidence."""
-    accepts_stale_trust: bool = False
-
-    def __post_init__(self) -> None:
-        if self.stage is not None and self.max_age is None:
-            raise Misuse(
-                "A required stage needs a maximum age: an old bundle doesn't know of later changes.",
-                fix="Add --max-age, as in --max-age 7d.",
-            )
-        if self.version is not None and self.model is None:
-            raise Misuse("A version is a model's: state the model too.")
-
-    @property
-    def states_identity(self) -> bool:
-        """Both which model, and whose (rule 1)."""
-        return self.model is not None and self.publisher is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What a bundle proves. Every field is proven from the trusted checkpoint (rule 5)."""
-
-    trusted: Checkpoint
-    trusted_time: int
-    """Unix time of the trusted block, seconds."""
-    is_stale: bool
-    """The trusted block is older than the weak-subjectivity period, and was accepted all the same."""
-    newest: Checkpoint
-    """The newest finalised checkpoint; the trusted one when no votes were needed."""
-    newest_time: int
-    tallies: tuple[Tally, ...]
-    """Two supermajority links a hop, in order."""
-    network_id: bytes
-    model: str
-    version: str
-    publisher: bytes
-    """Root key."""
-    entry: int
-    """Position of the publication in the ledger."""
-    signed_by: tuple[int, ...]
-    """Schemes of the keys that signed, in order."""
-    stage: int
-    manifest: Manifest
-
-
 def verify_bundle(
-    data: bytes, trusted: Checkpoint, expected: Expectations, *, now: int, hardcoded: Table = HARDCODED
+    data: bytes,
+    trusted: Checkpoint,
+    expected: Expectations,
+    *,
+    now: int,
+    hardcoded: Sequence[Table] = TABLES,
 ) -> Evidence:
-    """What `data` proves to someone who trusts `trusted`. All of this must hold:
+    """What `data` proves to someone who trusts `trusted`, at the Unix time `now`.
 
-    1. `data` is the one encoding of a bundle of a version that we know, within bounds.
-    2. The first block is the trusted one: its root is the one given, and the epoch given is the first whose
-       checkpoint it can be.
-    3. Its state proves the network's identity, fork and parameters, and when the block was made; the network
-       is the one that the user expects, if any.
-    4. The block is not from the future, nor older than the weak-subjectivity period, unless the user takes
-       it all the same.
-    5. Each hop starts from the registry in the state of the block before, and makes a later block final by
-       two successive links, each signed by validators with two thirds of the active stake.
-    6. The newest hardcoded checkpoint that the evidence reaches lies on its way.
-    7. The newest state, which is not from the future either, proves the version's status, its publisher, and
-       the publication's entry, at positions below the lists' proven lengths.
-    8. The entry publishes just the model, version and manifest of the status, by that publisher.
-    9. It is signed by exactly the keys that the publisher had at its position, none of them revoked there.
-    10. The version is not revoked.
-    11. Model, version and publisher are those that the user expects, where stated.
-    12. The stage is the one required, as of a time that is recent enough.
-    13. The manifest is the published one, and holds to its own rules.
-
-    Raises MalformedBundle (1), InvalidEvidence and InvalidProof (2, 3, 5 to 8), StaleTrust (4),
-    InvalidSignature (5, 9), RefusedModel (10 to 12), InvalidManifest, Unsafe (13).
+    Raises MalformedBundle (1, 13), InvalidEvidence and InvalidProof (2, 3, 5 to 8, 13), StaleTrust (4),
+    InvalidSignature (5, 9), InvalidEntry (8), RefusedModel (10 to 12), InvalidManifest and Unsafe (13).
     """
     bundle = decode_bundle(data)  # 1
     start = _verify_trusted_block(bundle.trusted, trusted)  # 2
     chain = _verify_trusted_state(bundle.trusted, expected.network_id)  # 3
     is_stale = _verify_age(bundle.trusted, expected.accepts_stale_trust, now)  # 4
     way, tallies = verify_hops(start, bundle.hops, chain)  # 5
-    _verify_hardcoded(bundle, way, chain.network_id, hardcoded)  # 6
+    _verify_hardcoded(bundle, way, get_table(chain.network_id, hardcoded))  # 6
     newest = way[-1]
     _verify_status(bundle, newest.header, now)  # 7
     _verify_publication(bundle)  # 8
@@ -217,9 +168,9 @@ def _verify_age(block: TrustedBlock, accepts_stale: bool, now: int) -> bool:
     return now >= expiry
 
 
-def _verify_hardcoded(bundle: Bundle, way: tuple[Place, ...], network_id: bytes, table: Table) -> None:
+def _verify_hardcoded(bundle: Bundle, way: tuple[Place, ...], table: Table) -> None:
     """Step 6 (rule 22). The branch is there just where it is needed (rule 27)."""
-    required = get_newest(table, network_id, way[-1].checkpoint.epoch)
+    required = get_newest_checkpoint(table, way[-1].checkpoint.epoch)
     if required is None or required.root in [place.checkpoint.root for place in way]:
         if bundle.hardcoded_branch:
             raise InvalidEvidence("The bundle brings a branch of a hardcoded checkpoint that is not needed.")

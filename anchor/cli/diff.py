@@ -39,16 +39,30 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
 
 def _load(path: str, terminal: Terminal) -> Manifest:
     from anchor.cli.hash import hash_model
+    from anchor.errors import MalformedFile, MalformedSSZ
     from anchor.files import read_bounded
-    from anchor.ml.manifest import MANIFEST_HEAD, MAX_MANIFEST_BYTES, decode_manifest
+    from anchor.ml.manifest import MAX_MANIFEST_BYTES, decode_manifest
     from anchor.ml.rules import verify_manifest
 
     given = Path(path)
-    if given.is_file() and given.open("rb").read(len(MANIFEST_HEAD)) == MANIFEST_HEAD:
+    if not _is_manifest(given):
+        return hash_model(path, terminal)[1]
+    try:
         manifest = decode_manifest(read_bounded(given, MAX_MANIFEST_BYTES, "a manifest"))
-        verify_manifest(manifest)
-        return manifest
-    return hash_model(path, terminal)[1]
+    except MalformedSSZ as error:
+        raise MalformedFile(f"{path} is no whole manifest: {error.what}", cause="manifest") from error
+    verify_manifest(manifest)
+    return manifest
+
+
+def _is_manifest(path: Path) -> bool:
+    from anchor.files import told_plainly
+    from anchor.ml.manifest import MANIFEST_HEAD
+
+    if not path.is_file():
+        return False
+    with told_plainly(path, "read"), path.open("rb") as file:
+        return file.read(len(MANIFEST_HEAD)) == MANIFEST_HEAD
 
 
 def _describe(difference: Difference, terminal: Terminal) -> list[str]:

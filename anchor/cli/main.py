@@ -32,6 +32,7 @@ COMMANDS = {
     "revoke": "withdraw a version, for good",
     "export": "write a ledger's backup to one file",
     "import": "bring a ledger back from its backup",
+    "bitcoin": "check Bitcoin headers against the rules and the checkpoints in the code",
     "vectors": "run the consensus specification's test vectors",
     "completion": "print a completion script for your shell",
 }
@@ -108,7 +109,7 @@ def main(argv: list[str] | None = None) -> int:
     command = arguments[0] if arguments and not arguments[0].startswith("-") else None
     terminal = Terminal(as_json="--json" in arguments, color="--no-color" not in arguments)
     try:
-        outcome = _run(command, arguments, terminal)
+        return terminal.show(command, _run(command, arguments, terminal))
     except AnchorError as error:
         if "--debug" in arguments:
             raise
@@ -118,7 +119,6 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output left: nothing is wrong
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    return terminal.show(command, outcome)
 
 
 def _run(command: str | None, arguments: list[str], terminal: Terminal) -> Outcome:

@@ -78,10 +78,7 @@ def format_verdict(verdict: Verdict, terminal: Terminal) -> str:
     lines = [terminal.paint(printable(verdict.summary), COLORS[verdict.word])]
     lines += [f"  {printable(reason)}." for reason in verdict.qualifications]
     if verdict.files is not None:
-        if rows := _list_findings(verdict.files):
-            lines += ["", format_table(("answer", "what", "where", "how"), rows[:MAX_ROWS])]
-        if len(rows) > MAX_ROWS:
-            lines.append(f"… and {len(rows) - MAX_ROWS} more: --json lists all.")
+        lines += _list_findings(verdict.files)
     lines += ["", *[f"  {label:<10} {printable(words)}" for label, words in verdict.grounds]]
     if verdict.files is not None:
         lines.append(f"  {'checked':<10} {_describe_extent(verdict.files)}")
@@ -99,25 +96,32 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _list_findings(files: FilesReport) -> list[tuple[str, str, str, str]]:
-    """Rows for all that is not OK: answer, what, where, how."""
+def _list_findings(files: FilesReport) -> list[str]:
+    """A table of all that is not OK, a file's tensors below it; then what else there is to say."""
     rows: list[tuple[str, str, str, str]] = []
-    for tensor in files.tensors:
-        if tensor.answer is not Answer.OK:
-            where = _describe_damage(tensor.damage) or tensor.what
-            rows.append((tensor.answer, tensor.name, tensor.path, where))
     for file in files.files:
-        if file.answer is not Answer.OK:
-            how = " ".join(filter(None, (_describe_damage(file.damage), file.what, *file.hints)))
-            rows.append((file.answer, "(file)", file.path, how))
-    rows += [(finding.answer or "", "", finding.path, finding.what) for finding in files.findings]
-    return [(answer, printable(what), printable(where), printable(how)) for answer, what, where, how in rows]
+        bad = [t for t in files.tensors if t.path == file.path and t.answer is not Answer.OK]
+        if bad or file.answer is not Answer.OK:
+            rows.append((file.answer, printable(file.path), *_locate(file.damage)))
+        rows += [(t.answer, f"  {printable(t.name)}", *_locate(t.damage)) for t in bad]
+    shown = ["", format_table(("answer", "file, tensors", "chunk", "bytes"), rows[:MAX_ROWS])] if rows else []
+    if len(rows) > MAX_ROWS:
+        shown.append(f"… and {len(rows) - MAX_ROWS} more: --json lists all.")
+    notes = _list_notes(files)
+    return [*shown, "", *notes] if notes else shown
 
 
-def _describe_damage(damage: tuple[Damage, ...]) -> str:
-    """The first damaged range, and how many more there are."""
+def _list_notes(files: FilesReport) -> list[str]:
+    """What the reports say in words, where a table has no place for it."""
+    notes = [(file.path, " ".join(filter(None, (file.what, *file.hints)))) for file in files.files]
+    notes += [(tensor.name, "" if tensor.damage else tensor.what) for tensor in files.tensors]
+    notes += [(finding.path, finding.what) for finding in files.findings]
+    return [f"{printable(where)}: {printable(what)}" for where, what in notes if what][:MAX_ROWS]
+
+
+def _locate(damage: tuple[Damage, ...]) -> tuple[str, str]:
+    """The first damaged chunk and its bytes in the file, and whether there are more."""
     if not damage:
-        return ""
-    first, more = damage[0], len(damage) - 1
-    also = f" and {more} more" if more else ""
-    return f"chunk {first.chunk}, bytes {first.begin}-{first.end - 1}{also}"
+        return "", ""
+    more = f" +{len(damage) - 1}" if len(damage) > 1 else ""
+    return str(damage[0].chunk), f"{damage[0].begin}-{damage[0].end - 1}{more}"

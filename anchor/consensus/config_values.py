@@ -130,6 +130,7 @@ LEDGER: Final[dict[str, Any]] = {
     "GENESIS_FORK_VERSION": bytes.fromhex("ffffffff"),
     "ALTAIR_FORK_VERSION": bytes.fromhex("ffffffff"),
     "ALTAIR_FORK_EPOCH": 0,
+    "SHARD_COMMITTEE_PERIOD": 16,  # epochs before a validator may leave: with a logical clock they are blocks
 } | {
     f"{fork}_FORK_EPOCH": FAR_FUTURE_EPOCH
     for fork in ("BELLATRIX", "CAPELLA", "DENEB", "ELECTRA", "FULU", "GLOAS")

@@ -66,7 +66,9 @@ class Config(Constants[Any]):
         base = base or get_config(str(values.get("PRESET_BASE", "mainnet")))
         given = dict(values)
         if "SECONDS_PER_SLOT" in given:  # what SLOT_DURATION_MS was called
-            given.setdefault("SLOT_DURATION_MS", 1000 * int(given["SECONDS_PER_SLOT"]))
+            given.setdefault(
+                "SLOT_DURATION_MS", 1000 * _parse("SECONDS_PER_SLOT", given["SECONDS_PER_SLOT"], 0)
+            )
         known = {name: _parse(name, given[name], base[name]) for name in base if name in given}
         return base.replace(known.get("CONFIG_NAME"), **known)
 
@@ -82,15 +84,22 @@ def _parse(name: str, value: Any, like: Any) -> Any:
         if isinstance(like, bytes):
             return _parse_bytes(value, len(like))
         if isinstance(like, int):
-            return int(value)
+            return _parse_number(value)
         if isinstance(like, tuple):
-            return tuple([{key: int(number) for key, number in entry.items()} for entry in value])
+            return tuple([{key: _parse_number(part) for key, part in entry.items()} for entry in value])
     except (ValueError, TypeError, AttributeError, OverflowError):
         raise Misuse(f"{value!r} is no value for {name} of a network configuration.") from None
     return str(value)
 
 
-def _parse_bytes(value: Any, size: int) -> bytes:
+def _parse_number(value: int | str) -> int:
+    number = int(value)
+    if str(number) != str(value) or number < 0:
+        raise ValueError(value)
+    return number
+
+
+def _parse_bytes(value: int | str | bytes, size: int) -> bytes:
     if isinstance(value, int):  # YAML reads an unquoted 0x00000001 as a number
         return value.to_bytes(size, "big")
     data = value if isinstance(value, bytes) else bytes.fromhex(value.removeprefix("0x"))

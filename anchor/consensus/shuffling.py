@@ -76,8 +76,9 @@ def _swap(indices: NDArray[np.uint32], decisions: NDArray[np.bool_]) -> None:
     """Swaps each entry with its mirror image, where the decision at the higher of the two says so."""
     half = len(indices) // 2
     low, high = indices[:half], indices[::-1][:half]
-    chosen = decisions[::-1][:half]
-    low[chosen], high[chosen] = high[chosen], low[chosen]
+    difference = (low ^ high) * decisions[::-1][:half]
+    low ^= difference
+    high ^= difference
 
 
 def _decisions(seed: bytes, number: int, count: int) -> NDArray[np.bool_]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, overload
 
 from anchor.errors import MalformedSSZ, Misuse
@@ -74,7 +75,10 @@ class Bits(Sequence[bool]):
 
     def with_bit(self, index: int, flag: bool = True) -> Bits:
         """A copy in which bit `index` is `flag`."""
-        return Bits([*self[:index], flag, *self[index + 1 :]])
+        if not 0 <= index < self._length:
+            raise IndexError(index)
+        number = int.from_bytes(self._data, "little") & ~(1 << index) | flag << index
+        return Bits.from_bytes(number.to_bytes(len(self._data), "little"), self._length)
 
     def __or__(self, other: Bits) -> Bits:
         if self._length != other._length:
@@ -116,9 +120,13 @@ class Bits(Sequence[bool]):
 
 @dataclass(frozen=True)
 class Bitvector(Schema[Bits]):
-    """Exactly `length` bits."""
+    """Exactly `length` bits, at least one."""
 
     length: int
+
+    def __post_init__(self) -> None:
+        if self.length < 1:
+            raise Misuse(f"A bitvector has at least one bit, not {self.length}.")
 
     @property
     def fixed_size(self) -> int:  # type: ignore[override]
@@ -145,7 +153,7 @@ class Bitvector(Schema[Bits]):
     def child(self, key: str | int) -> tuple[Schema[Any], GeneralizedIndex]:
         return Boolean(), (1 << self._depth) + require_index(key, self.length, self) // BITS_PER_CHUNK
 
-    @property
+    @cached_property
     def _depth(self) -> int:
         return chunk_depth(-(-self.length // BITS_PER_CHUNK))
 
@@ -187,7 +195,7 @@ class Bitlist(Schema[Bits]):
     def child(self, key: str | int) -> tuple[Schema[Any], GeneralizedIndex]:
         return list_child(Boolean(), self.limit, BITS_PER_CHUNK, key, self)
 
-    @property
+    @cached_property
     def _depth(self) -> int | None:
         return None if self.limit is None else chunk_depth(-(-self.limit // BITS_PER_CHUNK))
 

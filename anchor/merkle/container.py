@@ -7,13 +7,14 @@ records) turns it into a schema. So one `BeaconBlock` serves every fork, and hol
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from operator import attrgetter
 from typing import Any, ClassVar, Self, dataclass_transform
 
 from anchor.errors import MalformedSSZ, Misuse
 from anchor.merkle.gindex import GeneralizedIndex
 from anchor.merkle.hashing import merkle_root, sha256
-from anchor.merkle.sequences import decode_at, slice_by_offsets
+from anchor.merkle.sequences import apply_each, slice_by_offsets
 from anchor.merkle.ssz import OFFSET, Schema, progressive_index
 from anchor.merkle.tree import Chunks, Leaf, Pair, Tree, chunk_depth, progressive_root, progressive_tree
 
@@ -115,68 +116,54 @@ class ContainerSchema(Schema[Any]):
     """The SSZ type of a record class under one scope."""
 
     def __init__(self, record: type[Container], schemas: Mapping[str, Schema[Any]]) -> None:
+        if not schemas:
+            raise Misuse(f"{record.__name__} has no fields, and SSZ no such container.")
         self.record = record
         self.schemas = dict(schemas)
-        sizes = [schema.fixed_size for schema in self.schemas.values()]
-        self._fixed_part = sum([OFFSET if size is None else size for size in sizes])
-        self.fixed_size = None if None in sizes else self._fixed_part
+        parts = list(self.schemas.values())
+        self._variable = [place for place, part in enumerate(parts) if part.fixed_size is None]
+        sizes = [OFFSET if part.fixed_size is None else part.fixed_size for part in parts]
+        stops = list(accumulate(sizes))
+        self._ranges = list(zip([0, *stops], stops, strict=False))
+        self._fixed_part = stops[-1]
+        self.fixed_size = None if self._variable else self._fixed_part
         self._active = record.active_fields
-        self._depth = chunk_depth(len(self.schemas))
-        self._getters = [(attrgetter(name), schema) for name, schema in self.schemas.items()]
-        self._rooters = [(attrgetter(name), schema.hash_tree_root) for name, schema in self.schemas.items()]
+        self._depth = chunk_depth(len(parts))
+        self._get_values = [attrgetter(name) for name in self.schemas]
+        self._decoders = [part.decode for part in parts]
+        self._encoders = [part.encode for part in parts]
+        self._rooters = [part.hash_tree_root for part in parts]
 
     def default(self) -> Any:
         return self.record.from_values([schema.default() for schema in self.schemas.values()])
 
     def encode(self, value: Any) -> bytes:
-        fixed: list[bytes] = []
-        variable: list[bytes] = []
-        position = self._fixed_part
-        for name, schema in self.schemas.items():
-            part = self._encode_field(name, schema, value)
-            if schema.fixed_size is not None:
-                fixed.append(part)
-                continue
-            fixed.append(position.to_bytes(OFFSET, "little"))
-            variable.append(part)
-            position += len(part)
-        return b"".join(fixed + variable)
-
-    def _encode_field(self, name: str, schema: Schema[Any], value: Any) -> bytes:
-        try:
-            return schema.encode(getattr(value, name))
-        except MalformedSSZ as error:
-            raise error.within(f"{self}.{name}") from None
+        parts = apply_each(self._encoders, [get(value) for get in self._get_values], self._name_field)
+        position, tails = self._fixed_part, [parts[place] for place in self._variable]
+        for place, tail in zip(self._variable, tails, strict=True):
+            parts[place] = position.to_bytes(OFFSET, "little")
+            position += len(tail)
+        return b"".join(parts + tails)
 
     def decode(self, data: bytes | memoryview) -> Any:
         view = memoryview(data)
-        if len(view) != self.fixed_size and (self.fixed_size is not None or len(view) < self._fixed_part):
+        if len(view) < self._fixed_part or (self.fixed_size is not None and len(view) > self._fixed_part):
             raise MalformedSSZ(f"{self} has {self._fixed_part} bytes in its fixed part, not {len(view)}.")
-        parts = self._split(view)
-        values = [
-            decode_at(schema, part, f"{self}.{name}")
-            for (name, schema), part in zip(self.schemas.items(), parts, strict=True)
-        ]
-        return self.record.from_values(values)
+        parts = [view[start:stop] for start, stop in self._ranges]
+        if self._variable:
+            self._follow_offsets(view, parts)
+        return self.record.from_values(apply_each(self._decoders, parts, self._name_field))
 
-    def _split(self, view: memoryview) -> list[memoryview]:
-        parts: list[memoryview] = []
-        offsets: list[int] = []
-        places: list[int] = []
-        position = 0
-        for place, schema in enumerate(self.schemas.values()):
-            size = schema.fixed_size
-            parts.append(view[position : position + (size or OFFSET)] if size != 0 else view[:0])
-            if size is None:
-                offsets.append(int.from_bytes(parts[-1], "little"))
-                places.append(place)
-            position += OFFSET if size is None else size
-        if offsets and offsets[0] != self._fixed_part:
+    def _follow_offsets(self, view: memoryview, parts: list[memoryview]) -> None:
+        """Puts what an offset points at into its place in `parts`."""
+        offsets = [int.from_bytes(parts[place], "little") for place in self._variable]
+        if offsets[0] != self._fixed_part:
             raise MalformedSSZ(f"{self} starts its variable part at {self._fixed_part}, not {offsets[0]}.")
-        if offsets:
-            for place, part in zip(places, slice_by_offsets(view, offsets, self), strict=True):
-                parts[place] = part
-        return parts
+        for place, part in zip(self._variable, slice_by_offsets(view, offsets, self), strict=True):
+            parts[place] = part
+
+    def _name_field(self, place: int) -> str:
+        return f"{self}.{list(self.schemas)[place]}"
 
     def hash_tree_root(self, value: Any) -> bytes:
         cached = get_root(value)
@@ -188,7 +175,8 @@ class ContainerSchema(Schema[Any]):
 
     def field_roots(self, value: Any) -> bytes:
         """The roots of the fields, joined."""
-        return b"".join([root(get(value)) for get, root in self._rooters])
+        values = zip(self._rooters, self._get_values, strict=True)
+        return b"".join([root(get(value)) for root, get in values])
 
     def combine(self, roots: bytes) -> bytes:
         """The container's root over its fields' roots."""
@@ -206,8 +194,8 @@ class ContainerSchema(Schema[Any]):
         places = self._places()
 
         def open_field(chunk: int) -> Tree:
-            get, schema = self._getters[places.index(chunk)]
-            return schema.tree(get(value))
+            name = list(self.schemas)[places.index(chunk)]
+            return self.schemas[name].tree(getattr(value, name))
 
         if self._active is None:
             return Chunks(roots, self._depth, open_field)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import repeat
 from typing import Any
 
-from anchor.errors import MalformedSSZ
+from anchor.errors import MalformedSSZ, Misuse
 from anchor.merkle.gindex import GeneralizedIndex
 from anchor.merkle.hashing import merkle_root
 from anchor.merkle.ssz import (
@@ -32,6 +34,10 @@ class Vector(Schema[Values]):
 
     element: Schema[Any]
     length: int
+
+    def __post_init__(self) -> None:
+        if self.length < 1:
+            raise Misuse(f"A vector has at least one element, not {self.length}.")
 
     @property
     def fixed_size(self) -> int | None:  # type: ignore[override]
@@ -65,7 +71,7 @@ class Vector(Schema[Values]):
         if count != self.length:
             raise MalformedSSZ(f"{self} has {self.length} elements, not {count}.")
 
-    @property
+    @cached_property
     def depth(self) -> int:
         """Depth of the tree over the chunks."""
         return chunk_depth(-(-self.length // per_chunk(self.element)))
@@ -104,7 +110,7 @@ class List(Schema[Values]):
     def child(self, key: str | int) -> tuple[Schema[Any], GeneralizedIndex]:
         return list_child(self.element, self.limit, per_chunk(self.element), key, self)
 
-    @property
+    @cached_property
     def depth(self) -> int | None:
         """Depth of the contents below the length's mixing in; None when progressive."""
         return None if self.limit is None else chunk_depth(-(-self.limit // per_chunk(self.element)))
@@ -139,7 +145,7 @@ def encode_elements(element: Schema[Any], values: Sequence[Any]) -> bytes:
     """The joined encodings of `values`, behind a table of offsets where they differ in length."""
     if isinstance(element, Basic):
         return element.encode_many(values)
-    parts = [element.encode(value) for value in values]
+    parts = apply_each(repeat(element.encode), values, "[{}]".format)
     if element.fixed_size is not None:
         return b"".join(parts)
     offsets, position = [], OFFSET * len(parts)
@@ -156,7 +162,7 @@ def decode_elements(
     size = element.fixed_size
     if size is None:
         parts = _split_by_offsets(memoryview(data), limit, owner)
-        return tuple([decode_at(element, part, f"[{i}]") for i, part in enumerate(parts)])
+        return tuple(apply_each(repeat(element.decode), parts, "[{}]".format))
     if len(data) % size:
         raise MalformedSSZ(f"{owner} has elements of {size} bytes, and {len(data)} are not whole ones.")
     require_limit(len(data) // size, limit, owner)
@@ -165,15 +171,20 @@ def decode_elements(
     if isinstance(element, ByteVector):
         whole = bytes(data)
         return tuple([whole[i : i + size] for i in range(0, len(whole), size)])
-    return tuple([decode_at(element, part, f"[{i}]") for i, part in enumerate(split(data, size))])
+    return tuple(apply_each(repeat(element.decode), split(data, size), "[{}]".format))
 
 
-def decode_at(schema: Schema[Any], data: memoryview, place: str) -> Any:
-    """`schema.decode(data)`; an error names `place`."""
+def apply_each(
+    functions: Iterable[Callable[[Any], Any]], arguments: Iterable[Any], name: Callable[[int], str]
+) -> list[Any]:
+    """What each function makes of its argument; an error is placed at `name` of its number."""
+    results: list[Any] = []
     try:
-        return schema.decode(data)
+        for function, argument in zip(functions, arguments, strict=False):
+            results.append(function(argument))
     except MalformedSSZ as error:
-        raise error.within(place) from None
+        raise error.within(name(len(results))) from None
+    return results
 
 
 def _split_by_offsets(data: memoryview, limit: int | None, owner: Schema[Any]) -> list[memoryview]:

@@ -10,6 +10,7 @@ import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from anchor.errors import MalformedSSZ, Misuse
@@ -187,7 +188,7 @@ class ByteVector(Schema[bytes]):
     def child(self, key: str | int) -> tuple[Schema[Any], GeneralizedIndex]:
         return BYTE, (1 << self._depth) + require_index(key, self.fixed_size, self) // 32
 
-    @property
+    @cached_property
     def _depth(self) -> int:
         return chunk_depth(-(-self.fixed_size // 32))
 
@@ -223,7 +224,7 @@ class ByteList(Schema[bytes]):
     def child(self, key: str | int) -> tuple[Schema[Any], GeneralizedIndex]:
         return list_child(BYTE, self.limit, 32, key, self)
 
-    @property
+    @cached_property
     def _depth(self) -> int | None:
         return None if self.limit is None else chunk_depth(-(-self.limit // 32))
 

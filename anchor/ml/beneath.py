@@ -127,8 +127,8 @@ def _libc() -> ctypes.CDLL:
 
 def open_by_walk(folder: int, path: str, flags: int, follow: bool) -> int:
     """The same, component by component: `..` climbs only what was descended, links are read and walked."""
+    todo = deque(_relative(path))
     descended = [os.dup(folder)]
-    todo = deque(path.split("/"))
     links = 0
     try:
         while todo:
@@ -165,10 +165,13 @@ def _climb(descended: list[int]) -> None:
 def _read_link(folder: int, name: str, allowed: bool) -> list[str]:
     if not allowed:
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
-    target = os.readlink(name, dir_fd=folder)
-    if target.startswith("/"):
-        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), name)
-    return target.split("/")
+    return _relative(os.readlink(name, dir_fd=folder))
+
+
+def _relative(path: str) -> list[str]:
+    if path.startswith("/"):
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
+    return path.split("/")
 
 
 def _refuse_special(mode: int) -> None:

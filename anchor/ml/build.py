@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from anchor.errors import InvalidManifest, MissingFile, Unavailable, Unsafe
+from anchor.errors import MissingFile, Unavailable, Unsafe
 from anchor.merkle.scope import schema_of
 from anchor.ml.components import assign_components
 from anchor.ml.formats.layout import Layout
@@ -83,8 +83,6 @@ def _refuse_unfit(found: Survey) -> None:
     for path in found.listing.files:
         if path not in opened:
             raise MissingFile(f"{path!r} is a link to a file that is not there.", fix="Fetch it again.")
-    if not found.files:
-        raise InvalidManifest("There is no file to hash.", fix="Give the model's own folder.")
 
 
 def _hash_file(

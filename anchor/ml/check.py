@@ -1,4 +1,4 @@
-"""Check one open file against what the manifest says of it (specs/02 §6).
+"""Check one open file against what the manifest says of it (specs/02 §2.6).
 
 The raw answer is about bytes at anchored positions and stands by itself. Tensors are checked where the file's
 own header places them: a file that was written anew can still be seen to hold the same weights.

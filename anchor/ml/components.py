@@ -1,4 +1,4 @@
-"""Which part of a pipeline a file's tensors belong to (rule 11, specs/02 §5).
+"""Which part of a pipeline a file's tensors belong to (rule 11, specs/02 §2.5).
 
 A component is a folder. Only where one folder holds two sets of weights under the same names (a quantised
 variant, a moving average), or optimiser state, does a set get a component of its own below it. Shards of one

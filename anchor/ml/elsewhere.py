@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from anchor.errors import MissingFile, Unsafe
 from anchor.ml.anchored import Anchored, describe
-from anchor.ml.check import check_file
-from anchor.ml.leaves import Progress, hash_ranges
+from anchor.ml.leaves import Progress, hash_ranges, hash_skeleton
 from anchor.ml.manifest import Tensor
 from anchor.ml.report import Answer, FileReport, Finding, TensorReport
 from anchor.ml.source import Source
@@ -29,6 +28,15 @@ class Elsewhere(NamedTuple):
     findings: tuple[Finding, ...]
 
 
+class _Sought(NamedTuple):
+    """What is not where it should be."""
+
+    files: Mapping[tuple[int, bytes], str]
+    """(size, digests) → path, of missing files without extents."""
+    tensors: Mapping[str, Sequence[Tensor]]
+    """By name: one of each component."""
+
+
 def find_elsewhere(
     source: Source,
     extra: Sequence[FileReport],
@@ -38,61 +46,84 @@ def find_elsewhere(
     progress: Progress,
 ) -> Elsewhere:
     """Looks into the `extra` files for what `files` and `tensors` say is not where it should be."""
+    sought = _seek(files, tensors, wanted)
+    seen = [
+        _look_into(source, report.path, sought, progress) for report in extra if report.raw is Answer.EXTRA
+    ]
+    return Elsewhere(
+        frozenset[Key]().union(*(one.keys for one in seen)),
+        any(one.has_other for one in seen),
+        tuple(finding for one in seen for finding in one.findings),
+    )
+
+
+def _seek(
+    files: Sequence[FileReport], tensors: Sequence[TensorReport], wanted: Sequence[Anchored]
+) -> _Sought:
     missing = {report.path for report in files if report.raw is Answer.MISSING}
-    unfound = {report.name: report.component for report in tensors if report.answer is not Answer.OK}
-    lost = [anchored for anchored in wanted if anchored.file.path in missing]
-    sought = {
-        name: tensor
+    unfound = {(report.component, report.name) for report in tensors if report.answer is not Answer.OK}
+    by_name: dict[str, list[Tensor]] = {}
+    for anchored in wanted:
+        for name, tensor in anchored.tensors.items():
+            if (tensor.component, name) in unfound:
+                by_name.setdefault(name, []).append(tensor)
+    lost = {
+        (anchored.file.size, anchored.file.skeleton): anchored.file.path
         for anchored in wanted
-        for name, tensor in anchored.tensors.items()
-        if unfound.get(name) == tensor.component
+        if anchored.file.path in missing and not anchored.placed
     }
-    keys: set[Key] = set()
-    findings: list[Finding] = []
-    has_other = False
-    for report in extra:
-        if report.raw is not Answer.EXTRA:
-            continue
-        try:
-            fd = source.open(report.path)
-        except (Unsafe, MissingFile):
-            continue
-        try:
-            findings += _find_renamed(fd, report.path, lost, progress)
-            same, other = _find_tensors(fd, report.path, sought, progress)
-        finally:
-            os.close(fd)
-        keys |= {(tensor.component, tensor.name) for tensor in same}
-        has_other = has_other or other
-        if same:
-            names = tuple(tensor.name for tensor in same)
-            findings.append(Finding(None, report.path, "It holds tensors that are sought, unchanged.", names))
-    return Elsewhere(frozenset(keys), has_other, tuple(findings))
+    return _Sought(lost, by_name)
 
 
-def _find_renamed(fd: int, path: str, lost: Sequence[Anchored], progress: Progress) -> list[Finding]:
+def _look_into(source: Source, path: str, sought: _Sought, progress: Progress) -> Elsewhere:
+    try:
+        fd = source.open(path)
+    except (Unsafe, MissingFile):
+        return Elsewhere(frozenset(), False, ())
+    try:
+        findings = _find_renamed(fd, path, sought.files, progress)
+        same, has_other = _find_tensors(fd, path, sought.tensors, progress)
+    finally:
+        os.close(fd)
+    if same:
+        names = tuple(sorted({tensor.name for tensor in same}))
+        findings.append(Finding(None, path, "It holds tensors that are sought, unchanged.", names))
+    return Elsewhere(frozenset((item.component, item.name) for item in same), has_other, tuple(findings))
+
+
+def _find_renamed(
+    fd: int, path: str, lost: Mapping[tuple[int, bytes], str], progress: Progress
+) -> list[Finding]:
+    """Whether a file is one of the `lost` ones under another name."""
     size = os.fstat(fd).st_size
-    for anchored in lost:
-        if anchored.file.size == size:
-            checked = check_file(fd, anchored, progress=progress)
-            if checked.report.raw is Answer.OK:
-                return [Finding(None, path, f"It has the bytes of {anchored.file.path!r}: it was renamed.")]
-    return []
+    if all(size != other for other, _ in lost):
+        return []
+    was = lost.get((size, hash_skeleton(fd, size, [], progress)))
+    return [Finding(None, path, f"It has the bytes of {was!r}: it was renamed.")] if was else []
 
 
 def _find_tensors(
-    fd: int, path: str, sought: dict[str, Tensor], progress: Progress
+    fd: int, path: str, sought: Mapping[str, Sequence[Tensor]], progress: Progress
 ) -> tuple[list[Tensor], bool]:
-    """(sought tensors that lie here unchanged, whether there are others)."""
+    """(sought tensors that lie here unchanged, whether there are others here)."""
     layout = survey_file(fd, path)[0].layout
-    if layout is None or not sought:
-        return [], layout is not None and bool(layout.tensors)
+    if layout is None:
+        return [], False
     alike = [
-        (placed, sought[placed.tensor.name])
+        (placed, [want for want in sought.get(placed.tensor.name, ()) if describe(want) == placed.tensor])
         for placed in layout.tensors
-        if placed.tensor.name in sought and describe(sought[placed.tensor.name]) == placed.tensor
     ]
-    ranges = [(placed.offset, placed.tensor.length) for placed, _ in alike if placed.offset is not None]
+    ranges = [
+        (placed.offset, placed.tensor.length)
+        for placed, wants in alike
+        if wants and placed.offset is not None
+    ]
     digests = iter(hash_ranges(fd, ranges, progress))
-    same = [tensor for placed, tensor in alike if placed.offset is None or next(digests) == tensor.chunks]
-    return same, len(same) < len(layout.tensors)
+    same: list[Tensor] = []
+    has_other = False
+    for placed, wants in alike:
+        chunks = next(digests) if wants and placed.offset is not None else b""
+        equal = [want for want in wants if want.chunks == chunks]
+        same += equal
+        has_other = has_other or not equal
+    return same, has_other

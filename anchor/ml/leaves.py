@@ -1,6 +1,6 @@
 """Chunk digests of open files: read by position in bounded windows, hashed on all cores (rules 7 and 24).
 
-A map of the file would save the copy into the window, an eighth of the time. But a map of a file that is
+A map of the file would save the copy into the window, a quarter of the time. But a map of a file that is
 truncated meanwhile kills the process; a read of it is an error that can be told.
 """
 
@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
+from types import TracebackType
 from typing import Final, NamedTuple
 
 from anchor.errors import Unavailable
@@ -69,7 +70,10 @@ class _Window(NamedTuple):
 
 
 class _Feed:
-    """Hands the windows out to whichever thread is free, one at a time."""
+    """Hands the windows out to whichever thread is free, one at a time.
+
+    Each thread works within it: what fails in one of them stops all, and is kept for who joins them.
+    """
 
     def __init__(self, windows: Iterator[_Window], progress: Progress) -> None:
         self._windows = windows
@@ -84,11 +88,16 @@ class _Feed:
                 self._progress(hashed)
             return next(self._windows, None)
 
-    def fail(self, error: BaseException) -> None:
-        """Hand out no more; the first error is kept."""
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
         with self._lock:
             self._windows = iter(())
             self.failure = self.failure or error
+        return True
 
 
 def _hash_streams(fd: int, streams: Sequence[Sequence[Range]], progress: Progress) -> list[bytes]:
@@ -110,18 +119,15 @@ def _hash_streams(fd: int, streams: Sequence[Sequence[Range]], progress: Progres
 
 
 def _drain(feed: _Feed, fd: int, digests: bytearray) -> None:
-    """Hash windows as long as there are any. A failure stops all who share the feed."""
+    """Hash windows as long as there are any."""
     buffer = _take_buffer()
     hashed = 0
-    try:
+    with feed:
         while window := feed.take(hashed):
             hashed = _read(fd, window.ranges, buffer)
             found = hash_slices(buffer[:hashed], window.lengths)
             digests[32 * window.first : 32 * window.first + len(found)] = found
-    except BaseException as error:  # raised again where the threads are joined
-        feed.fail(error)
-    finally:
-        _free_buffers.append(buffer)
+    _free_buffers.append(buffer)
 
 
 def _read(fd: int, ranges: Iterable[Range], buffer: memoryview) -> int:

@@ -1,4 +1,4 @@
-"""Where a model comes from: the publisher's claim, bound to the manifest (specs/02 §7)."""
+"""Where a model comes from: the publisher's claim, bound to the manifest (specs/02 §2.7)."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from anchor.merkle.scope import schema_of
 from anchor.ml.lineage import Code, Dataset, Lineage, Parent, Privacy, Setting
 from anchor.ml.rules import verify_lineage
 
-_FIX: Final = "specs/02 §7 shows a whole lineage."
+_FIX: Final = "specs/02 §2.7 shows a whole lineage."
 _SETTINGS: Final = ("recipe", "hyperparameters", "metrics")
 
 Fields = dict[str, Any]

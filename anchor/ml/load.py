@@ -177,7 +177,10 @@ def _read_private(fd: int, offset: int, length: int) -> bytearray:
     view = memoryview(data)
     done = 0
     while done < length:
-        count = os.preadv(fd, [view[done : done + (64 << 20)]], offset + done)
+        try:
+            count = os.preadv(fd, [view[done : done + (64 << 20)]], offset + done)
+        except OSError as error:
+            raise Unavailable(f"The file cannot be read: {error.strerror}.") from error
         if not count:
             raise TamperedFile(f"The file ends at byte {offset + done}, inside a tensor.")
         done += count

@@ -1,4 +1,4 @@
-"""The manifest: what a model is, byte by byte (specs/02 §2). Every record is an SSZ container."""
+"""The manifest: what a model is, byte by byte (specs/02 §2.2). Every record is an SSZ container."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Tensor(Container):
     """A tensor's description and its bytes' digests: the same whatever file holds it."""
 
     component: Annotated[str, Text(1024)]
-    """The part of a pipeline that it belongs to: a folder, empty at the root (specs/02 §5)."""
+    """The part of a pipeline that it belongs to: a folder, empty at the root (specs/02 §2.5)."""
     name: Annotated[str, Text(1024)]
     dtype: Annotated[str, Text(32)]
     """A name of `dtypes.BITS`."""

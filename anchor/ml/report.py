@@ -102,7 +102,7 @@ class FilesReport(NamedTuple):
     """The patterns that were asked for; empty when everything was."""
     bytes_hashed: int
     weights_equal: bool
-    """Every tensor of the manifest was found with its bytes, in whatever file. Never enough to be OK."""
+    """Every tensor that was asked for was found with its bytes, in whatever file. Never enough to be OK."""
 
     @property
     def answer(self) -> Answer:

@@ -1,4 +1,4 @@
-"""The rules that a manifest must hold to, whoever signed it (specs/02 §3)."""
+"""The rules that a manifest must hold to, whoever signed it (specs/02 §2.3)."""
 
 from __future__ import annotations
 
@@ -115,10 +115,11 @@ def _verify_holders(manifest: Manifest) -> None:
 
 def _verify_components(manifest: Manifest) -> None:
     """Components follow from paths and names, so that nobody can choose them."""
-    held = {file.path: held_tensors(file) for file in manifest.files}
-    names = {
-        path: [manifest.weights[index].name for index in indices] for path, indices in held.items() if indices
-    }
+    called: dict[int, list[str]] = {index: [tensor.name] for index, tensor in enumerate(manifest.weights)}
+    for alias in manifest.aliases:
+        called[alias.tensor].append(alias.name)
+    held = {file.path: indices for file in manifest.files if (indices := held_tensors(file))}
+    names = {path: [name for index in indices for name in called[index]] for path, indices in held.items()}
     if twice := find_twice(names):
         raise InvalidManifest(
             f"Tensor {twice[0].name!r} is both in {twice[0].first!r} and in {twice[0].second!r}."

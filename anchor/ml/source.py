@@ -143,7 +143,10 @@ def _open_single(given: Path, parent: Path) -> Source:
 
 def _open_folder(real: Path, single: str | None) -> Source:
     root = _cache_root(real)
-    folder = os.open(root or real, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        folder = os.open(root or real, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise Unavailable(f"{str(real)!r} cannot be opened: {error.strerror}.") from error
     prefix = f"{real.relative_to(root).as_posix()}/" if root else ""
     return Source(folder, prefix, follow=root is not None, single=single)
 

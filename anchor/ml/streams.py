@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from itertools import accumulate
-from typing import NamedTuple
 
 from anchor.ml.formats.reading import read_up_to
 from anchor.ml.leaves import CHUNK_SIZE, Range
 from anchor.ml.report import Damage
 
 
-class Stream(NamedTuple):
+class Stream:
     """Ranges of a file that are chunked as one, and the digests that they should have."""
 
-    ranges: Sequence[Range]
-    want: bytes
-    """The chunk digests, joined."""
+    def __init__(self, ranges: Sequence[Range], want: bytes) -> None:
+        self.ranges = ranges
+        self.want = want
+        """The chunk digests, joined."""
+        self._ends = list(accumulate(length for _, length in ranges))
 
     @property
     def length(self) -> int:
         """Bytes of all ranges."""
-        return sum(length for _, length in self.ranges)
+        return self._ends[-1] if self._ends else 0
 
     def chunk_ranges(self, chunk: int) -> Iterator[Range]:
         """Where a chunk's bytes lie in the file."""
-        begin, end = chunk * CHUNK_SIZE, (chunk + 1) * CHUNK_SIZE
-        ends = accumulate(length for _, length in self.ranges)
-        for (offset, length), after in zip(self.ranges, ends, strict=True):
-            first, last = max(begin, after - length), min(end, after)
-            if first < last:
-                yield offset + first - (after - length), last - first
+        begin, end = chunk * CHUNK_SIZE, min((chunk + 1) * CHUNK_SIZE, self.length)
+        place = bisect_right(self._ends, begin)
+        while begin < end:
+            offset, length = self.ranges[place]
+            count = min(end, self._ends[place]) - begin
+            yield offset + length - (self._ends[place] - begin), count
+            begin += count
+            place += 1
 
 
 def clip(ranges: Sequence[Range], window: int) -> list[Range]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from anchor.errors import MalformedFile, MissingFile, Unsafe
+from anchor.errors import MalformedFile, MissingFile, Misuse, Unsafe
 from anchor.ml.components import find_twice
 from anchor.ml.formats import HEAD_BYTES, content_word, declared_format, find_format
 from anchor.ml.formats.index import MAX_INDEX_BYTES, ShardIndex, check_index, is_index, read_index
@@ -39,8 +39,13 @@ class Survey(NamedTuple):
 
 
 def survey(source: Source) -> Survey:
-    """Opens every file of a model and parses what has a reader. Raises Unavailable, Unsafe."""
+    """Opens every file of a model and parses what has a reader.
+
+    Raises Misuse when there is nothing (rule 3), Unavailable, Unsafe.
+    """
     listing = source.listing()
+    if not listing.files and not listing.special:
+        raise Misuse("There is no file in this folder.", fix="Give the model's own folder.")
     files: list[Surveyed] = []
     indices: list[ShardIndex] = []
     findings = [Finding(Answer.UNSAFE, path, f"It is a {kind}.") for path, kind in listing.special]
@@ -121,7 +126,7 @@ def _without_ambiguous(
     blurred = {path for pair in twice for path in (pair.first, pair.second)}
     findings = []
     for name, first, second in twice:
-        chosen = next(filter(None, (index.select(name) for index in indices)), None)
+        chosen = next((index.places[name] for index in indices if name in index.places), None)
         selects = f"the index selects {chosen!r}" if chosen else "no index says which is meant"
         what = f"Tensor {name!r} is both here and in {first!r}; {selects}."
         findings.append(Finding(Answer.MALFORMED, second, what, (name,)))

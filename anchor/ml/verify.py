@@ -158,7 +158,7 @@ def _find_extra(
 
 
 def _is_bundle(source: Source, path: str, bundle: StrPath | None) -> bool:
-    if bundle is None or is_protected(path):
+    if bundle is None or is_protected(path) or not Path(bundle).exists():
         return False
     try:
         fd = source.open(path)

@@ -331,6 +331,14 @@ def test_case_9_header_swapped(
         assert "was F32 [3, 4]" in tensor_of(report, "layer.weight").what
 
 
+def test_the_manifest_cannot_state_other_metadata(tmp_path: Path) -> None:
+    manifest = anchor(write(tmp_path, {NAME: GOOD}))
+    (file,) = manifest.files
+    report = check_files(tmp_path, manifest.replace(files=(file.replace(notes_root=b"\1" * 32),)))
+    assert file_of(report).raw is Answer.OK
+    assert file_of(report).form is Answer.TAMPERED
+
+
 @pytest.mark.parametrize(
     "other",
     [

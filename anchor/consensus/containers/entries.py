@@ -1,9 +1,10 @@
-"""Entries: what people sign and the ledger records (specs/03-ledger §3). No size depends on a preset."""
+"""Entries: what people sign and the ledger records (specs/03-ledger §4). No size depends on a preset."""
 
 from __future__ import annotations
 
 from typing import Annotated, Final
 
+from anchor.consensus.containers import collect_records
 from anchor.consensus.containers.phase0 import DepositData
 from anchor.merkle.bits import Bits
 from anchor.merkle.container import Container
@@ -187,3 +188,7 @@ class SignedEntry(Container):
 
     entry: Entry
     signatures: Annotated[tuple[Annotated[bytes, Limit(MAX_SIGNATURE_BYTES)], ...], Limit(MAX_KEYS)]
+
+
+RECORDS: Final = collect_records(globals())
+"""Every record of an entry, by name."""

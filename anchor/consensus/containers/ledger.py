@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from anchor.consensus.containers import altair, collect_records, phase0
+from anchor.consensus.containers import altair, collect_records, entries, phase0
 from anchor.consensus.containers.entries import KeySet, Policy, SignedEntry
 from anchor.merkle.columns import Column
 from anchor.merkle.container import Container
@@ -168,5 +168,5 @@ class BeaconBlockBody(altair.BeaconBlockBody):
     """When the proposer made the block; Unix time, seconds."""
 
 
-RECORDS: Final = collect_records(globals(), altair.RECORDS)
+RECORDS: Final = collect_records(globals(), {**altair.RECORDS, **entries.RECORDS})
 """Every record of this fork, by name."""

@@ -7,8 +7,15 @@ from typing import Final
 
 from anchor.consensus.bls import Signatures
 from anchor.consensus.containers.phase0 import SignedBeaconBlock
+from anchor.consensus.execution import ExecutionEngine, accept_payload
 from anchor.consensus.forks.altair import Altair
 from anchor.consensus.forks.arithmetic import require
+from anchor.consensus.forks.bellatrix import Bellatrix
+from anchor.consensus.forks.capella import Capella
+from anchor.consensus.forks.deneb import Deneb
+from anchor.consensus.forks.electra import Electra
+from anchor.consensus.forks.fulu import Fulu
+from anchor.consensus.forks.gloas import Gloas
 from anchor.consensus.forks.phase0 import Phase0
 from anchor.consensus.forks.phase0.base import State
 from anchor.consensus.presets import Config, Preset
@@ -16,19 +23,25 @@ from anchor.errors import Misuse
 from anchor.params import FAR_FUTURE_EPOCH, GENESIS_EPOCH
 from anchor.types import Epoch, Slot
 
-FORKS: Final[tuple[type[Phase0], ...]] = (Phase0, Altair)
+FORKS: Final[tuple[type[Phase0], ...]] = (Phase0, Altair, Bellatrix, Capella, Deneb, Electra, Fulu, Gloas)
 """Every fork, in the order in which they follow each other."""
 
 
 class ForkSchedule:
     """The forks that a network's configuration schedules. States pass from one to the next."""
 
-    def __init__(self, preset: Preset, config: Config, signatures: Signatures) -> None:
+    def __init__(
+        self,
+        preset: Preset,
+        config: Config,
+        signatures: Signatures,
+        engine: ExecutionEngine = accept_payload,
+    ) -> None:
         epochs = [get_fork_epoch(config, kind.name) for kind in FORKS]
         scheduled = [
             (kind, epoch) for kind, epoch in zip(FORKS, epochs, strict=True) if epoch < FAR_FUTURE_EPOCH
         ]
-        self.forks = [kind(preset, config, signatures) for kind, _ in scheduled]
+        self.forks = [kind(preset, config, signatures, engine) for kind, _ in scheduled]
         self.start_slots = [epoch * preset.SLOTS_PER_EPOCH for _, epoch in scheduled]
 
     def get_fork_at_slot(self, slot: Slot) -> Phase0:

@@ -49,9 +49,9 @@ int check_arity(const char *name, Py_ssize_t given, Py_ssize_t least, Py_ssize_t
 
 PyObject *new_digests(size_t count, uint8_t **out)
 {
+    *out = NULL;
     if (count > PY_SSIZE_T_MAX / SHA256_DIGEST)
         return PyErr_NoMemory();
-    *out = NULL;
     PyObject *result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * SHA256_DIGEST));
     if (result)
         *out = (uint8_t *)PyBytes_AsString(result);

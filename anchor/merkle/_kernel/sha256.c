@@ -107,7 +107,7 @@ const Sha256 sha256_portable = {"portable", 0, pairs, compress};
 
 int sha256_implementations(const Sha256 **found)
 {
-    const Sha256 *all[] = {sha256_x86(), sha256_arm(), sha256_vector(), &sha256_portable};
+    const Sha256 *all[] = {sha256_x86(), sha256_arm(), sha256_avx2(), &sha256_portable};
     int count = 0;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (all[i])

@@ -6,7 +6,7 @@
  *   sha256.c        constants, the portable implementation, the choice among implementations
  *   sha256_x86.c    x86 SHA instructions
  *   sha256_arm.c    ARMv8 SHA instructions
- *   sha256_vector.c AVX2, for x86 machines without SHA instructions
+ *   sha256_avx2.c   AVX2, for x86 machines without SHA instructions
  *   slices.c        SHA-256 of many messages of any lengths
  *   tree.c          the root of a subtree
  *   shuffle.c       swap-or-not
@@ -52,7 +52,7 @@ extern const Sha256 sha256_portable;
 /* Those that this machine can run, or NULL; the best comes first. */
 const Sha256 *sha256_x86(void);
 const Sha256 *sha256_arm(void);
-const Sha256 *sha256_vector(void);
+const Sha256 *sha256_avx2(void);
 
 /* Fill `found` (room for SHA256_IMPLEMENTATIONS), best first; returns how many there are. */
 enum { SHA256_IMPLEMENTATIONS = 4 };

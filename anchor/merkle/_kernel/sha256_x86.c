@@ -11,13 +11,16 @@
 #include <cpuid.h>
 #include <immintrin.h>
 
-#define TARGET __attribute__((target("sha,sse4.1")))
-#define INLINE TARGET __attribute__((always_inline)) static inline
+/* With AVX, GCC writes the same instructions with three operands: 8 % faster. Clang also moves 256
+ * bits at a time then, after which SHA instructions, which have no AVX form, are ten times slower. */
 #ifdef __clang__
+#define TARGET __attribute__((target("sha,sse4.1")))
 #define UNROLL _Pragma("unroll")
 #else
+#define TARGET __attribute__((target("sha,avx")))
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
+#define INLINE TARGET __attribute__((always_inline)) static inline
 
 /* The eight words in the order that the instructions want. */
 typedef struct {
@@ -92,10 +95,17 @@ INLINE void compress_lanes(uint32_t *const *states, const uint8_t *const *data, 
                            const int lanes)
 {
     State s[SHA256_LANES];
-    UNROLL for (int l = 0; l < lanes; l++) s[l] = state_from_words(states[l]);
-    for (size_t n = 0; n < blocks; n++) {
+    const uint8_t *next[SHA256_LANES];
+    UNROLL for (int l = 0; l < lanes; l++) {
+        s[l] = state_from_words(states[l]);
+        next[l] = data[l];
+    }
+    while (blocks--) {
         __m128i w[SHA256_LANES][4];
-        UNROLL for (int l = 0; l < lanes; l++) load_block(w[l], data[l] + SHA256_BLOCK * n);
+        UNROLL for (int l = 0; l < lanes; l++) {
+            load_block(w[l], next[l]);
+            next[l] += SHA256_BLOCK;
+        }
         compress_block(s, w, lanes);
     }
     UNROLL for (int l = 0; l < lanes; l++) {
@@ -162,9 +172,8 @@ const Sha256 *sha256_x86(void)
 {
     static const Sha256 implementation = {"SHA-NI", 1, pairs, compress};
     unsigned a, b, c, d;
-    int sse41 = __get_cpuid(1, &a, &b, &c, &d) && (c >> 19 & 1);
-    int sha = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b >> 29 & 1);
-    return sse41 && sha ? &implementation : NULL;
+    int has_sha = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b >> 29 & 1);
+    return has_sha && __builtin_cpu_supports("avx") ? &implementation : NULL; /* all but some Atoms */
 }
 
 #else

@@ -12,8 +12,8 @@
 
 enum { POSITIONS_PER_HASH = 256, ROUND_AT = 32, WINDOW_AT = 33, SOURCE_LENGTH = 37 };
 
-/* The one padded block of hash(seed ++ round ++ window); `length` bytes of it count. */
-static void write_source(uint8_t block[SHA256_BLOCK], size_t length)
+/* Pad hash(seed ++ round ++ window), whose first `length` bytes are written, to its one block. */
+static void pad_source(uint8_t block[SHA256_BLOCK], size_t length)
 {
     memset(block + length, 0, SHA256_BLOCK - length);
     block[length] = 0x80;
@@ -28,7 +28,7 @@ static uint32_t get_pivot(const Sha256 *sha, const uint8_t seed[32], unsigned ro
     uint32_t state[8], *states = state;
     memcpy(block, seed, 32);
     block[ROUND_AT] = (uint8_t)round;
-    write_source(block, WINDOW_AT);
+    pad_source(block, WINDOW_AT);
     memcpy(state, SHA256_IV, sizeof state);
     sha->compress(&states, &data, 1, 1);
 
@@ -50,7 +50,7 @@ static void get_decisions(const Sha256 *sha, uint8_t *bits, const uint8_t seed[3
     for (int l = 0; l < SHA256_LANES; l++) {
         memcpy(blocks[l], seed, 32);
         blocks[l][ROUND_AT] = (uint8_t)round;
-        write_source(blocks[l], SOURCE_LENGTH);
+        pad_source(blocks[l], SOURCE_LENGTH);
         data[l] = blocks[l];
         states[l] = state[l];
     }
@@ -92,7 +92,7 @@ int shuffle_permutation(const Sha256 *sha, uint32_t *indices, uint32_t count,
     while (rounds--) {
         uint32_t pivot = get_pivot(sha, seed, rounds, count);
         get_decisions(sha, bits, seed, rounds, windows);
-        swap_pairs(indices, bits, 0, pivot);                  /* i and pivot - i */
+        swap_pairs(indices, bits, 0, pivot);                     /* i and pivot - i */
         swap_pairs(indices, bits, (size_t)pivot + 1, count - 1); /* i and pivot + count - i */
     }
     free(bits);

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 from anchor.errors import MalformedFile
@@ -22,14 +22,17 @@ class ShardIndex(NamedTuple):
     """A parsed index."""
 
     path: str
-    shards: dict[str, list[str]]
-    """Path of a shard → names of the tensors that it is said to hold."""
+    places: dict[str, str]
+    """Name of a tensor → path of the shard that it is taken from."""
     total_size: object
     """As the index states it; None when it does not."""
 
-    def select(self, name: str) -> str | None:
-        """The shard that the index takes tensor `name` from."""
-        return next((path for path, names in self.shards.items() if name in names), None)
+    def shards(self) -> dict[str, list[str]]:
+        """Path of a shard → names of the tensors that are taken from it."""
+        found: dict[str, list[str]] = {}
+        for name, shard in self.places.items():
+            found.setdefault(shard, []).append(name)
+        return found
 
 
 def is_index(path: str) -> bool:
@@ -46,26 +49,26 @@ def read_index(path: str, data: bytes) -> ShardIndex | None:
     if not isinstance(weight_map, dict) or not all(isinstance(shard, str) for shard in weight_map.values()):
         raise MalformedFile(f"{path!r} has a weight_map that does not name a file each.", cause="index")
     folder = path.rpartition("/")[0]
-    shards: dict[str, list[str]] = {}
-    for name, shard in weight_map.items():
+    for shard in set(weight_map.values()):
         if defect := path_defect(shard):
             raise MalformedFile(f"{path!r} names the shard {shard!r}, and {defect}.", cause="index")
-        shards.setdefault(f"{folder}/{shard}".lstrip("/"), []).append(name)
-    return ShardIndex(path, shards, metadata.get("total_size") if isinstance(metadata, dict) else None)
+    places = {name: f"{folder}/{shard}".lstrip("/") for name, shard in weight_map.items()}
+    return ShardIndex(path, places, metadata.get("total_size") if isinstance(metadata, dict) else None)
 
 
 def check_index(index: ShardIndex, layouts: Layouts) -> list[Finding]:
     """Everything in which an index and the files of its folder disagree."""
+    shards = index.shards()
     findings = [
         Finding(Answer.MISSING, shard, f"{index.path!r} names it, and it is not there.", tuple(names))
-        for shard, names in index.shards.items()
+        for shard, names in shards.items()
         if shard not in layouts
     ]
-    for shard, names in index.shards.items():
+    for shard, names in shards.items():
         layout = layouts.get(shard)
         if layout is not None:
             findings += _compare(index.path, shard, frozenset(names), _names_in(layout))
-    return findings + _find_stray(index, layouts) + _check_total(index, layouts)
+    return findings + _find_stray(index, shards, layouts) + _check_total(index, shards, layouts)
 
 
 def _names_in(layout: Layout) -> frozenset[str]:
@@ -87,22 +90,22 @@ def _compare(path: str, shard: str, indexed: frozenset[str], held: frozenset[str
     return findings
 
 
-def _find_stray(index: ShardIndex, layouts: Layouts) -> list[Finding]:
+def _find_stray(index: ShardIndex, shards: Collection[str], layouts: Layouts) -> list[Finding]:
     """Weights beside the indexed ones: some loaders take them too."""
     folder = index.path.rpartition("/")[0]
     return [
         Finding(Answer.EXTRA, path, f"It holds weights, and {index.path!r} does not name it.")
         for path, layout in layouts.items()
         if layout is not None
-        and path not in index.shards
+        and path not in shards
         and path.rpartition("/")[0] == folder
         and set_of(path) not in STATE_SETS
     ]
 
 
-def _check_total(index: ShardIndex, layouts: Layouts) -> list[Finding]:
+def _check_total(index: ShardIndex, shards: Collection[str], layouts: Layouts) -> list[Finding]:
     """A wrong total is a remark: no loader relies on it."""
-    known = [layouts.get(shard) for shard in index.shards]
+    known = [layouts.get(shard) for shard in shards]
     if None in known:
         return []
     total = sum(

@@ -10,6 +10,7 @@ from anchor.consensus.bls import Signatures
 from anchor.consensus.containers import altair as containers
 from anchor.consensus.containers.altair import SyncCommittee
 from anchor.consensus.containers.phase0 import AttestationData
+from anchor.consensus.execution import ExecutionEngine, accept_payload
 from anchor.consensus.forks.cache import Cache
 from anchor.consensus.forks.phase0 import Phase0
 from anchor.consensus.forks.phase0.base import State
@@ -39,8 +40,14 @@ class AltairAccessors(Phase0):
     name: ClassVar[str] = "altair"
     containers: ClassVar[Mapping[str, type[Container]]] = containers.RECORDS
 
-    def __init__(self, preset: Preset, config: Config, signatures: Signatures) -> None:
-        super().__init__(preset, config, signatures)
+    def __init__(
+        self,
+        preset: Preset,
+        config: Config,
+        signatures: Signatures,
+        engine: ExecutionEngine = accept_payload,
+    ) -> None:
+        super().__init__(preset, config, signatures, engine)
         self._sync_committees: Cache[list[ValidatorIndex]] = Cache(4)
 
     # Participation

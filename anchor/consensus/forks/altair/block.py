@@ -9,7 +9,7 @@ from anchor.consensus.containers.altair import SyncAggregate
 from anchor.consensus.containers.phase0 import Attestation, AttestationData, BeaconBlock
 from anchor.consensus.forks.altair.epoch import AltairEpochProcessing
 from anchor.consensus.forks.arithmetic import require, require_uint64
-from anchor.consensus.forks.phase0.base import State
+from anchor.consensus.forks.phase0.base import Body, State
 from anchor.consensus.signing import compute_signing_root
 from anchor.merkle.lazy import np
 from anchor.params import (
@@ -30,20 +30,27 @@ class AltairBlockProcessing(AltairEpochProcessing):
 
     def process_block(self, state: State, block: BeaconBlock) -> None:
         super().process_block(state, block)
-        self.process_sync_aggregate(state, block.body.sync_aggregate)  # type: ignore[attr-defined]
+        body: Body = block.body
+        self.process_sync_aggregate(state, body.sync_aggregate)
 
     def process_attestation(self, state: State, attestation: Attestation) -> None:
         """Gives a vote's makers the flags that it earns, and the proposer its share."""
         data = attestation.data
-        self.verify_attestation_data(state, data)
+        self.verify_attestation(state, attestation)
         flag_indices = self.get_attestation_participation_flag_indices(state, data, state.slot - data.slot)
         indexed = self.get_indexed_attestation(state, attestation)
         self.verify_indexed_attestation(state, indexed)
-        numerator = self.add_participation_flags(state, data, indexed.attesting_indices, flag_indices)
+        self.add_participation_flags(state, data, indexed.attesting_indices, flag_indices)
+
+    def add_participation_flags(
+        self, state: State, data: AttestationData, indices: tuple[int, ...], flag_indices: list[int]
+    ) -> None:
+        """Sets flags of validators, and rewards the proposer for those that are new."""
+        numerator = self.set_participation_flags(state, data, indices, flag_indices)
         denominator = (WEIGHT_DENOMINATOR - PROPOSER_WEIGHT) * WEIGHT_DENOMINATOR // PROPOSER_WEIGHT
         self.increase_balance(state, self.get_beacon_proposer_index(state), numerator // denominator)
 
-    def add_participation_flags(
+    def set_participation_flags(
         self, state: State, data: AttestationData, indices: tuple[int, ...], flag_indices: list[int]
     ) -> Gwei:
         """Sets flags of validators; returns the base rewards of those that were new, by their weights."""

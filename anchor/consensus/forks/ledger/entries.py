@@ -74,8 +74,12 @@ class EntryProcessing(Altair):
                     f"has {count} by 0x{author.hex()}."
                 )
         for signed in body.entries:
-            self.verify_entry(state, signed)
-            self.apply_entry(state, signed)
+            self.process_entry(state, signed)
+
+    def process_entry(self, state: State, signed: SignedEntry) -> None:
+        """Applies an entry if it may be the next. Raises InvalidEntry or InvalidSignature."""
+        self.verify_entry(state, signed)
+        self.apply_entry(state, signed)
 
     def verify_entry(self, state: State, signed: SignedEntry) -> None:
         """Raises InvalidEntry or InvalidSignature unless `signed` may be the next entry. Changes nothing."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from anchor.consensus.bls import Signatures
 from anchor.consensus.containers.phase0 import Attestation, AttestationData, IndexedAttestation, Validator
-from anchor.consensus.forks.arithmetic import require, to_flags, total
+from anchor.consensus.execution import ExecutionEngine, accept_payload
+from anchor.consensus.forks.arithmetic import multiply, require, to_flags, total
 from anchor.consensus.forks.cache import Cache
 from anchor.consensus.forks.phase0.base import Base, State
 from anchor.consensus.forks.registry import ActiveSet, get_active_flags, get_pubkeys, get_set_version
@@ -17,17 +20,32 @@ from anchor.errors import InvalidTransition
 from anchor.merkle.hashing import sha256
 from anchor.merkle.lazy import np
 from anchor.params import DOMAIN_BEACON_ATTESTER, DOMAIN_BEACON_PROPOSER
-from anchor.types import CommitteeIndex, DomainType, Epoch, Gwei, Root, Slot, ValidatorIndex
+from anchor.types import Bytes32, CommitteeIndex, DomainType, Epoch, Gwei, Root, Slot, ValidatorIndex
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+MAX_BATCH = 1 << 14
+"""Candidates looked at together at most."""
+SHUFFLED_AT_ONCE = 1000
+"""Shuffling one index alone takes about as long as this many in a whole permutation."""
+
+
 class Accessors(Base):
     """The specification's `is_` and `get_`. What is costly is kept, by what it depends on."""
 
-    def __init__(self, preset: Preset, config: Config, signatures: Signatures) -> None:
-        super().__init__(preset, config, signatures)
+    random_dtype: ClassVar[str] = "u1"
+    """The random numbers that decide whom to take."""
+
+    def __init__(
+        self,
+        preset: Preset,
+        config: Config,
+        signatures: Signatures,
+        engine: ExecutionEngine = accept_payload,
+    ) -> None:
+        super().__init__(preset, config, signatures, engine)
         self._active_sets: Cache[ActiveSet] = Cache(16)
         self._balances: Cache[Gwei] = Cache(16)
         self._shufflings: Cache[NDArray[np.int64]] = Cache(16)
@@ -71,6 +89,14 @@ class Accessors(Base):
         return self._balances.get(
             version, lambda: self.get_total_balance(state, self.get_active_set(state, epoch).flags)
         )
+
+    def get_max_effective_balance(self, withdrawal_credentials: Bytes32) -> Gwei:
+        """The most that the effective balance of a validator with these credentials may be."""
+        return self.preset.MAX_EFFECTIVE_BALANCE
+
+    def get_max_effective_balances(self, state: State, rows: NDArray[np.int64]) -> NDArray[np.uint64] | int:
+        """`get_max_effective_balance` of the validators at `rows`, or one number for all."""
+        return self.preset.MAX_EFFECTIVE_BALANCE
 
     # Randomness and history
 
@@ -149,33 +175,54 @@ class Accessors(Base):
         return self.compute_balance_weighted_selection(state, indices, seed, 1)[0]
 
     def compute_balance_weighted_selection(
-        self, state: State, indices: NDArray[np.int64], seed: bytes, size: int
+        self, state: State, indices: NDArray[np.int64], seed: bytes, size: int, shuffle: bool = True
     ) -> list[ValidatorIndex]:
-        """`size` of `indices`, possibly repeated, drawn with chances in proportion to effective balance."""
-        count = len(indices)
+        """`size` of `indices`, possibly repeated, drawn with chances in proportion to effective balance.
+
+        Candidates come in shuffled order, or as they are; a random number against its effective balance
+        decides whether one is taken. Raises InvalidTransition when there are no candidates.
+        """
+        count, largest_number = len(indices), int(np.iinfo(self.random_dtype).max)
         require(count > 0, lambda: f"No validator is active around slot {state.slot}.")
-        place = self._get_shuffler(count, seed, size)
+        order = self._get_order(count, seed) if shuffle else lambda places: places
         balances = state.validators.column("effective_balance")
+        largest_weight = int(balances.max()) * largest_number
         selected: list[ValidatorIndex] = []
-        draw = 0
+        first, batch = 0, size
         while len(selected) < size:
-            candidate = int(indices[place(draw % count)])
-            if self.is_drawn(int(balances[candidate]), seed, draw):
-                selected.append(candidate)
-            draw += 1
-        return selected
+            thresholds = self._get_random_numbers(seed, first, batch) * np.uint64(self.max_drawn_balance)
+            draws = np.flatnonzero(thresholds <= largest_weight)  # nobody passes the others: not looked at
+            candidates = indices[order((first + draws) % count)]
+            taken = multiply(balances[candidates], largest_number) >= thresholds[draws]
+            selected += candidates[taken].tolist()
+            first, batch = first + batch, min(2 * batch, MAX_BATCH)
+        return selected[:size]
 
-    def _get_shuffler(self, count: int, seed: bytes, size: int) -> Any:
-        """A function from a place to its shuffled place; the whole permutation where many are asked for."""
+    def _get_order(self, count: int, seed: bytes) -> Callable[[NDArray[np.int64]], NDArray[Any]]:
+        """A function from places to their shuffled places."""
         rounds = self.preset.SHUFFLE_ROUND_COUNT
-        if size > 1:
-            return compute_shuffled_permutation(count, seed, rounds).item
-        return lambda place: compute_shuffled_index(place, count, seed, rounds)
+        permute = cache(lambda: compute_shuffled_permutation(count, seed, rounds))
 
-    def is_drawn(self, effective_balance: Gwei, seed: bytes, draw: int) -> bool:
-        """Whether candidate number `draw` is taken: a random byte against its effective balance."""
-        random_byte = sha256(seed + (draw // 32).to_bytes(8, "little"))[draw % 32]
-        return effective_balance * 255 >= self.preset.MAX_EFFECTIVE_BALANCE * random_byte
+        def order(places: NDArray[np.int64]) -> NDArray[Any]:
+            if count <= SHUFFLED_AT_ONCE * len(places):
+                return permute()[places]
+            shuffled = [compute_shuffled_index(place, count, seed, rounds) for place in places.tolist()]
+            return np.array(shuffled, np.int64)
+
+        return order
+
+    def _get_random_numbers(self, seed: bytes, first: int, count: int) -> NDArray[np.uint64]:
+        """Random numbers `first`, `first + 1`, …: those that follow from `seed`, one a draw."""
+        per_hash = 32 // np.dtype(self.random_dtype).itemsize
+        hashes = range(first // per_hash, (first + count - 1) // per_hash + 1)
+        data = b"".join([sha256(seed + number.to_bytes(8, "little")) for number in hashes])
+        skipped = first % per_hash
+        return np.frombuffer(data, self.random_dtype)[skipped : skipped + count].astype(np.uint64)
+
+    @property
+    def max_drawn_balance(self) -> Gwei:
+        """The effective balance with which a candidate is always taken."""
+        return self.preset.MAX_EFFECTIVE_BALANCE
 
     # Attestations
 
@@ -202,9 +249,9 @@ class Accessors(Base):
     def get_indexed_attestation(self, state: State, attestation: Attestation) -> IndexedAttestation:
         """`attestation` with its voters' indices, ascending, in place of bits."""
         indices = np.sort(self.get_attesting_indices(state, attestation))
-        return IndexedAttestation(
-            attesting_indices=tuple(indices.tolist()), data=attestation.data, signature=attestation.signature
-        )
+        values = tuple(indices.tolist()), attestation.data, attestation.signature
+        indexed: IndexedAttestation = self.records["IndexedAttestation"].from_values(values)  # type: ignore[assignment]
+        return indexed
 
     def verify_indexed_attestation(self, state: State, indexed: IndexedAttestation) -> None:
         """Raises InvalidTransition unless the indices ascend, name validators, and all of them signed.

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from anchor.consensus.bls import Signatures
 from anchor.consensus.containers import phase0 as containers
 from anchor.consensus.containers.phase0 import Fork
+from anchor.consensus.execution import ExecutionEngine, accept_payload
 from anchor.consensus.presets import Config, Preset
 from anchor.consensus.signing import compute_domain, compute_signing_root
 from anchor.errors import InvalidTransition
@@ -28,14 +29,25 @@ class Base:
     name: ClassVar[str] = "phase0"
     containers: ClassVar[Mapping[str, type[Container]]] = containers.RECORDS
 
-    def __init__(self, preset: Preset, config: Config, signatures: Signatures) -> None:
-        self.preset, self.config, self.signatures = preset, config, signatures
+    def __init__(
+        self,
+        preset: Preset,
+        config: Config,
+        signatures: Signatures,
+        engine: ExecutionEngine = accept_payload,
+    ) -> None:
+        self.preset, self.config, self.signatures, self.engine = preset, config, signatures, engine
         self.records = self.containers
         self.scope = Scope(preset, self.containers)
 
     def hash_tree_root(self, record: Container) -> Root:
         """The root of a record or state of this fork."""
         return self.scope.hash_tree_root(record)
+
+    def field_root(self, state: State, name: str) -> Root:
+        """The root of one field of a state."""
+        schema = self.scope.schema("BeaconState").schemas[name]
+        return schema.hash_tree_root(getattr(state, name))
 
     def compute_epoch_at_slot(self, slot: Slot) -> Epoch:
         """The epoch that `slot` lies in."""
@@ -61,10 +73,7 @@ class Base:
             current_version=self.config[f"{self.name.upper()}_FORK_VERSION"],
             epoch=self.get_current_epoch(pre),
         )
-        kept, record = pre.copy(), self.containers["BeaconState"]
-        changes["fork"] = fork
-        values = [changes[name] if name in changes else getattr(kept, name) for name in record.fields]
-        return record.from_values(values)
+        return convert_record(pre.copy(), self.records["BeaconState"], fork=fork, **changes)
 
     def get_current_epoch(self, state: State) -> Epoch:
         """The epoch of the state's slot."""
@@ -92,3 +101,10 @@ class Base:
         """Raises InvalidTransition unless `signature` is by `pubkey` over the signing root `message`."""
         if not self.signatures.verify(pubkey, message, signature):
             raise InvalidTransition(f"The signature of {what()} is not by key {pubkey.hex()}.")
+
+
+def convert_record(old: Container, kind: type[Container], **changes: Any) -> Any:
+    """A record of `kind` with the fields that `old` has of it, and these others."""
+    return kind.from_values(
+        [changes[name] if name in changes else getattr(old, name) for name in kind.fields]
+    )

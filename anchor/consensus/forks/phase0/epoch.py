@@ -162,10 +162,6 @@ class EpochProcessing(Rewards):
             limits = self.get_max_effective_balances(state, rows)
             state.validators.write("effective_balance", rows, np.minimum(rounded, limits))
 
-    def get_max_effective_balances(self, state: State, rows: NDArray[np.int64]) -> NDArray[np.uint64] | int:
-        """The most that the effective balances of `rows` may be."""
-        return self.preset.MAX_EFFECTIVE_BALANCE
-
     # Resets
 
     def process_eth1_data_reset(self, state: State) -> None:

@@ -35,8 +35,7 @@ class Genesis(BlockProcessing):
             )
             self.process_deposit(state, deposit)
         self.process_genesis_activations(state)
-        validators = self.scope.schema("BeaconState").schemas["validators"]
-        state.genesis_validators_root = validators.hash_tree_root(state.validators)
+        state.genesis_validators_root = self.field_root(state, "validators")
         return state
 
     def get_empty_genesis_state(self, eth1_block_hash: Hash32, eth1_timestamp: int) -> State:

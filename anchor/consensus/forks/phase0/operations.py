@@ -54,13 +54,17 @@ class Operations(EpochProcessing):
 
     def verify_deposit_count(self, state: State, body: Body) -> None:
         """Raises InvalidTransition unless the block brings all deposits that it must."""
-        outstanding = state.eth1_data.deposit_count - state.eth1_deposit_index
-        require(outstanding >= 0, lambda: f"There are {-outstanding} more deposits than the contract counts.")
-        expected = min(self.preset.MAX_DEPOSITS, outstanding)
+        expected = min(self.preset.MAX_DEPOSITS, self.get_outstanding_deposits(state))
         require(
             len(body.deposits) == expected,
             lambda: f"The block must bring {expected} deposits, and brings {len(body.deposits)}.",
         )
+
+    def get_outstanding_deposits(self, state: State) -> int:
+        """How many deposits of the contract are still to be brought by blocks."""
+        outstanding: int = state.eth1_data.deposit_count - state.eth1_deposit_index
+        require(outstanding >= 0, lambda: f"There are {-outstanding} more deposits than the contract counts.")
+        return outstanding
 
     # Slashings
 
@@ -109,7 +113,7 @@ class Operations(EpochProcessing):
     def process_attestation(self, state: State, attestation: Attestation) -> None:
         """Keeps a vote until its epoch is accounted for."""
         data = attestation.data
-        self.verify_attestation_data(state, data)
+        self.verify_attestation(state, attestation)
         indexed = self.get_indexed_attestation(state, attestation)
         pending = PendingAttestation(
             aggregation_bits=attestation.aggregation_bits,
@@ -124,9 +128,9 @@ class Operations(EpochProcessing):
             state.previous_epoch_attestations = (*state.previous_epoch_attestations, pending)
         self.verify_indexed_attestation(state, indexed)
 
-    def verify_attestation_data(self, state: State, data: AttestationData) -> None:
+    def verify_attestation(self, state: State, attestation: Attestation) -> None:
         """Raises InvalidTransition unless a vote is recent, and of a committee that there is."""
-        epoch = self.get_current_epoch(state)
+        data, epoch = attestation.data, self.get_current_epoch(state)
         require(
             data.target.epoch in (self.get_previous_epoch(state), epoch),
             lambda: f"An attestation's target is epoch {data.target.epoch}, and now is epoch {epoch}.",
@@ -219,10 +223,11 @@ class Operations(EpochProcessing):
     ) -> Validator:
         """The registry's entry for a new validator."""
         increment = self.preset.EFFECTIVE_BALANCE_INCREMENT
+        limit = self.get_max_effective_balance(withdrawal_credentials)
         return Validator(
             pubkey=pubkey,
             withdrawal_credentials=withdrawal_credentials,
-            effective_balance=min(amount - amount % increment, self.preset.MAX_EFFECTIVE_BALANCE),
+            effective_balance=min(amount - amount % increment, limit),
             slashed=False,
             activation_eligibility_epoch=FAR_FUTURE_EPOCH,
             activation_epoch=FAR_FUTURE_EPOCH,

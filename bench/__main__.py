@@ -1,0 +1,33 @@
+"""`python -m bench`: speed, as ratios to what others do in the same run.
+
+Peers are measured where they are there: npm's `@chainsafe/hashtree` and `@chainsafe/swap-or-not-shuffle`
+under NODE/node_modules, and `model-signing` in the environment of another interpreter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from anchor.merkle.hashing import BACKEND
+from bench import hashing
+from bench.harness import show
+
+
+def main() -> None:
+    """Parses the command line, measures, prints."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="one JSON document instead of tables")
+    parser.add_argument("--rounds", type=int, default=7, help="how often each candidate runs (default 7)")
+    parser.add_argument("--gigabytes", type=float, default=2.0, help="size of the checkpoint (default 2)")
+    parser.add_argument("--node", type=Path, default=Path(), help="folder that holds node_modules")
+    parser.add_argument("--model-signing", metavar="PYTHON", help="interpreter that has model-signing")
+    options = parser.parse_args()
+    print(f"kernel: {BACKEND}, cores: {os.cpu_count()}", file=sys.stderr)
+    show(hashing.measure(options), as_json=options.json)
+
+
+if __name__ == "__main__":
+    main()

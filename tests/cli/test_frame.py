@@ -1,0 +1,139 @@
+"""The command line's frame: help, envelope, exit codes, tables, what reaches a terminal."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from anchor import errors
+from anchor.cli.main import COMMANDS, build_parser, main
+from anchor.cli.output import Terminal, format_bytes, format_table, printable
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_fits_and_has_an_example(command: str) -> None:
+    text = build_parser(command).format_help()
+    assert f"anchor {command}" in text.split("examples:")[1]
+    for line in text.split("examples:")[0].splitlines():
+        assert len(line) <= 80, line
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_is_explained(command: str) -> None:
+    for action in build_parser(command)._actions:
+        assert action.help, action.dest
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_examples_parse(command: str) -> None:
+    parser = build_parser(command)
+    examples = (parser.epilog or "").replace("\\\n", " ")
+    for line in re.findall(r"anchor (\S+) ?(.*)", examples):
+        if line[0] == command:
+            words = re.split(r"\s+[|>]", re.sub(r"\s+#.*", "", line[1]))[0].split()
+            parser.parse_args([word.strip("'\"") for word in words])
+
+
+def test_program_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["--help"])
+    assert stop.value.code == 0
+    text = capsys.readouterr().out
+    assert all(f"\n  {command} " in text for command in COMMANDS)
+
+
+def test_no_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "usage: anchor" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["completion"], ["completion", "tcsh"], ["--nonsense"]])
+def test_wrong_usage_is_a_sentence_and_exit_2(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "--help" in output.err
+    assert "Traceback" not in output.err
+
+
+def test_wrong_usage_has_an_envelope(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", "tcsh", "--json"]) == 2
+    envelope = json.loads(capsys.readouterr().out)
+    assert set(envelope) == {"schema", "command", "status", "result", "error"}
+    assert envelope["status"] == "usage"
+    assert envelope["error"]["kind"] == "Misuse"
+
+
+def test_version_names_the_paths_in_use(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert re.match(r"anchor \d+\.\d+\.\d+ \(hashing: .+, signatures: .+\)", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_names_every_command(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert all(command in script for command in COMMANDS)
+
+
+def test_bash_completion_completes() -> None:
+    script = subprocess.run(
+        [sys.executable, "-m", "anchor.cli.main", "completion", "bash"],
+        capture_output=True, text=True, check=True, cwd=ROOT,
+    ).stdout  # fmt: skip
+    asked = f"{script}\nCOMP_WORDS=(anchor ver); COMP_CWORD=1; _anchor; echo ${{COMPREPLY[*]}}"
+    done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["verify"]
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    command = f"{sys.executable} -m anchor.cli.main completion fish | head -c 10; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.endswith("0\n")
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("text", ["\x1b[31mred", "a\u202eb", "line\nbreak", "\x07bell", "tab\t"])
+def test_nothing_from_outside_steers_the_terminal(text: str) -> None:
+    shown = printable(text)
+    assert shown.isprintable()
+    assert shown != text
+
+
+def test_tables_fit() -> None:
+    table = format_table(["name", "bytes"], [["x" * 200, "1"], ["short", "12345"]])
+    assert all(len(line) <= 80 for line in table.splitlines())
+    assert "…" in table
+    assert table.splitlines()[1].endswith("    1")
+
+
+def test_sizes_are_for_people() -> None:
+    assert [format_bytes(n) for n in (0, 999, 90_868_376)] == ["0 B", "999 B", "90.9 MB"]
+
+
+def test_progress_is_silent_off_a_terminal() -> None:
+    terminal = Terminal()
+    terminal.err = io.StringIO()
+    with terminal.progress("hashing", 10) as advance:
+        advance(10)
+    assert terminal.err.getvalue() == ""
+
+
+def test_the_drawn_error_tree_is_the_tree() -> None:
+    drawn = re.findall(r"[├└]── (\w+)", errors.__doc__ or "")
+    defined = [
+        name
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and issubclass(kind, errors.AnchorError) and name != "AnchorError"
+    ]
+    assert sorted(drawn) == sorted(defined)
