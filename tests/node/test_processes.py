@@ -101,7 +101,7 @@ def _finish_all(home: Path, versions: list[str]) -> None:
         process = _publish(home, version)
         out, err = process.communicate(timeout=120)
         assert process.returncode == 0 or "is published already" in err, out + err
-    status = _run(home, "status")
+    status = _run(home, "status", "--last", "99")
     assert status["entries"] == status["final_entries"]
     assert sorted(version["version"] for version in status["versions"]) == versions
     bundle = ("bundle", f"acme/tiny@{versions[-1]}", "--for", status["genesis"], "--ledger", "ledger")
@@ -118,7 +118,7 @@ def test_killed_at_random(home: Path) -> None:
     _publish(home, "0").communicate(timeout=120)
     longest = time.monotonic() - start
     acknowledged = ["0"]
-    for case in range(1, 21):
+    for case in range(1, 13):
         process = _publish(home, f"{case:02}")
         time.sleep(chance.uniform(0.2, 1.1) * longest)
         process.kill()
@@ -127,7 +127,7 @@ def test_killed_at_random(home: Path) -> None:
             acknowledged.append(f"{case:02}")
         status = _run(home, "status", "--last", "99")
         assert set(acknowledged) <= {version["version"] for version in status["versions"]}
-    _finish_all(home, ["0", *[f"{case:02}" for case in range(1, 21)]])
+    _finish_all(home, ["0", *[f"{case:02}" for case in range(1, 13)]])
 
 
 @pytest.mark.slow
@@ -137,7 +137,7 @@ def test_killed_while_a_ledger_is_made(tmp_path: Path) -> None:
     start = time.monotonic()
     _run(tmp_path, "init", "whole")
     longest = time.monotonic() - start
-    for case in range(12):
+    for case in range(6):
         process = _start(tmp_path, "init", f"ledger{case}")
         time.sleep(chance.uniform(0.3, 1.1) * longest)
         process.kill()
