@@ -49,8 +49,9 @@ def _make(options: Namespace) -> Outcome:
     model, at, version = (options.model or "").partition("@")
     if not (model and at and version and options.trusted):
         raise Misuse("A bundle takes MODEL@VERSION and --for.", fix="See: anchor bundle --help")
+    trusted = parse_checkpoint(options.trusted)
     with open_reader(get_folder(options)) as chain:
-        data = build_bundle(chain, model, version, parse_checkpoint(options.trusted))
+        data = build_bundle(chain, model, version, trusted)
     write_over(Path(options.output), data)
     text = f"Wrote {printable(options.output)}: {format_bytes(len(data))}, for {options.trusted}."
     return Outcome(text, {"file": options.output, "bytes": len(data), "trusted": options.trusted})
