@@ -285,10 +285,9 @@ class Store:
             try:
                 yield
                 self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
+            finally:
+                if self._connection.in_transaction:  # it failed, or was interrupted
                     self._connection.execute("ROLLBACK")
-                raise
 
 
 def require_store(path: Path) -> None:
