@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,13 @@ def test_a_part_is_said_to_be_a_part(check: Callable[..., Verdict], model: Path)
     flip(model / "model.safetensors")  # the last byte is layers.1's
     assert check(only=["layers.0.*"]).exit_code == 5
     assert check(only=["layers.1.*"]).exit_code == 1
+
+
+def test_nothing_looked_at_is_nothing_verified(check: Callable[..., Verdict]) -> None:
+    verdict = check()
+    assert verdict.files is not None
+    nothing = replace(verdict, files=verdict.files._replace(files=(), tensors=(), findings=()))
+    assert not nothing and nothing.exit_code == 1
 
 
 def test_a_part_that_is_nothing_is_misuse(check: Callable[..., Verdict]) -> None:
