@@ -48,8 +48,8 @@ def unlock(options: Namespace, folder: Path) -> tuple[bytes, Author]:
     with ThreadPoolExecutor(2) as pool:
         seed = pool.submit(unlock_seed, folder, passphrase)
         secret = pool.submit(decrypt_secret, file, of_key, options.key)
-    keys = derive_signing_keys(secret.result(), file.schemes)
-    return seed.result(), Author(parse_identity(file.identity), keys)
+    opened = seed.result()  # the ledger's passphrase is the one to complain about first
+    return opened, Author(parse_identity(file.identity), derive_signing_keys(secret.result(), file.schemes))
 
 
 class Watch:

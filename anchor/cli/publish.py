@@ -25,8 +25,8 @@ Publish a checkpoint on a ledger, wait until it is final, and write its bundle.
 The publisher is registered, and the organisation claimed, where they are new."""
 EXAMPLES = """
 anchor publish model/ --model acme/tiny --version 1.0 --key alice.key
-anchor publish model.safetensors --model acme/tiny --version 1.1 --key alice.key \\
-  --lineage lineage.json -o tiny-1.1.anchor
+anchor publish model.safetensors --model acme/tiny --version 1.1 \\
+  --key alice.key --lineage lineage.json -o tiny-1.1.anchor
 """
 
 

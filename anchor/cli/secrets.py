@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser
-from getpass import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -71,8 +70,10 @@ def _ask(what: str, *, confirm: bool) -> str:
             f"The passphrase of {what} is needed, and there is nobody to ask.",
             fix=f"Give --passphrase-file, or set {VARIABLE}.",
         )
-    passphrase = getpass(f"Passphrase of {what}: ")
-    if confirm and getpass("The same again: ") != passphrase:
+    import getpass
+
+    passphrase = getpass.getpass(f"Passphrase of {what}: ")
+    if confirm and getpass.getpass("The same again: ") != passphrase:
         raise Misuse("The two spellings differ.", fix="Try again.")
     return passphrase
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
@@ -131,11 +131,10 @@ class Store:
         """
         require_store(path)
         store = cls._connect(path, "rw" if writable else "ro")
-        try:
+        with ExitStack() as refused:
+            refused.callback(store.close)
             store._require_version(writable)
-        except BaseException:
-            store.close()
-            raise
+            refused.pop_all()
         return store
 
     @classmethod
@@ -286,10 +285,9 @@ class Store:
             try:
                 yield
                 self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
+            finally:
+                if self._connection.in_transaction:  # it failed, or was interrupted
                     self._connection.execute("ROLLBACK")
-                raise
 
 
 def require_store(path: Path) -> None:
