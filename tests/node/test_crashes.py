@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from anchor.errors import InvalidEntry
+from anchor.errors import InvalidEntry, Unavailable
 from anchor.node import production
 from anchor.node.clock import ManualClock
 from anchor.node.folder import open_reader
@@ -208,6 +208,34 @@ def test_killed_while_signing(ledger: Made, tmp_path: Path) -> None:
     with open_reader(ledger[0]) as chain:
         recorded = [f"killed.{case}" for case, place in enumerate([1, *places, 16]) if place > 8]
         assert published(chain) == ["1", *recorded, "2"]
+    assert Recorder(log).find_offences() == []
+
+
+@pytest.mark.parametrize("room", [0, 4])
+def test_a_full_disk_loses_nothing(ledger: Made, tmp_path: Path, room: int) -> None:
+    """The write that finds no room is refused in a sentence; with room again, all goes on."""
+    folder, seed = ledger
+    log = tmp_path / "signed"
+
+    def fill(patch: pytest.MonkeyPatch) -> None:
+        connect = Store._connect
+
+        def connect_to_a_full_disk(path: Path, mode: str) -> Store:
+            store = connect(path, mode)
+            pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+            store._connection.execute(f"PRAGMA max_page_count = {pages + room}")
+            return store
+
+        patch.setattr(Store, "_connect", connect_to_a_full_disk)
+
+    with _recording(log, fill), opened(folder, seed) as service:
+        with pytest.raises(Unavailable, match=r"cannot be used now: database or disk is full"):
+            publish(service, "2")
+        assert published(service.chain) == (["1", "2"] if room else ["1"])
+    with _recording(log), opened(folder, seed, ManualClock(NOW + 10)) as service:
+        publish(service, "2")
+        publish(service, "3")
+        assert published(service.chain) == ["1", "2", "3"]
     assert Recorder(log).find_offences() == []
 
 
