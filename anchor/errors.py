@@ -15,6 +15,7 @@
     │   ├── RefusedModel
     │   ├── InvalidSignature
     │   ├── InvalidTransition
+    │   ├── InvalidUpdate
     │   ├── InvalidEntry
     │   ├── InvalidManifest
     │   ├── InvalidHeader
@@ -111,6 +112,10 @@ class InvalidSignature(Invalid):
 
 class InvalidTransition(Invalid):
     """A state, block, attestation or operation that the consensus rules refuse."""
+
+
+class InvalidUpdate(Invalid):
+    """Light-client data that does not follow from what the client trusts."""
 
 
 class InvalidEntry(Invalid):

@@ -70,14 +70,19 @@ def load_store(path: Path) -> dict[str, Trust]:
     with told_plainly(path, "read"):
         if not path.exists():
             return {}
+    return decode_store(read_bounded(path, MAX_STORE_BYTES, "a trust store"), str(path))
+
+
+def decode_store(data: bytes, where: str) -> dict[str, Trust]:
+    """What the bytes of a store say. Raises Misuse, naming `where` they are from."""
     try:
-        document = json.loads(read_bounded(path, MAX_STORE_BYTES, "a trust store"))
+        document = json.loads(data)
         if document["schema"] != SCHEMA:
             raise KeyError("schema")
         return {name: _from_json(name, entry) for name, entry in document["trust"].items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise Misuse(
-            f"{path} is not a trust store as this program writes it.",
+            f"{where} is not a trust store as this program writes it.",
             fix="Repair it, or move it away and add your checkpoints again.",
         ) from None
 

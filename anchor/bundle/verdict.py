@@ -44,8 +44,8 @@ class Verdict:
         if self.evidence is None or self.files is None:
             return REFUSED
         found = _get_answers(self.files)
-        if found - {Answer.OK, Answer.MISSING, Answer.UNSUPPORTED}:
-            return REFUSED
+        if not found or found - {Answer.OK, Answer.MISSING, Answer.UNSUPPORTED}:
+            return REFUSED  # where nothing was looked at, nothing is right (rule 3)
         if Answer.MISSING in found:
             return INCOMPLETE
         return QUALIFIED if self.qualifications else VERIFIED

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from anchor.bundle.evidence import Evidence, Expectations
-from anchor.bundle.finality import Chain, Place, compute_checkpoint_epoch, verify_hops
+from anchor.bundle.finality import Chain, Place, compute_checkpoint_epoch, find_passed_by, verify_hops
 from anchor.bundle.types import (
     TRUSTED_PATHS,
     Bundle,
@@ -47,7 +47,7 @@ from anchor.consensus.entries import (
     verify_entry_signatures,
     verify_schema_version,
 )
-from anchor.consensus.hardcoded import TABLES, Table, get_newest_checkpoint, get_table
+from anchor.consensus.hardcoded import TABLES, Table, get_table
 from anchor.consensus.presets import LEDGER
 from anchor.consensus.text import format_identity, get_stage_name
 from anchor.consensus.weak_subjectivity import compute_expiry_by_timestamp
@@ -69,12 +69,7 @@ CLOCK_SKEW = 600
 
 
 def verify_bundle(
-    data: bytes,
-    trusted: Checkpoint,
-    expected: Expectations,
-    *,
-    now: int,
-    hardcoded: Sequence[Table] = TABLES,
+    data: bytes, trusted: Checkpoint, expected: Expectations, *, now: int, tables: Sequence[Table] = TABLES
 ) -> Evidence:
     """What `data` proves to someone who trusts `trusted`, at the Unix time `now`.
 
@@ -86,9 +81,8 @@ def verify_bundle(
     chain = _verify_trusted_state(bundle.trusted, expected.network_id)  # 3
     is_stale = _verify_age(bundle.trusted, expected.accepts_stale_trust, now)  # 4
     way, tallies = verify_hops(start, bundle.hops, chain)  # 5
-    _verify_hardcoded(bundle, way, get_table(chain.network_id, hardcoded))  # 6
-    newest = way[-1]
-    _verify_status(bundle, newest.header, now)  # 7
+    _verify_hardcoded(bundle, way, get_table(chain.network_id, tables))  # 6
+    _verify_status(bundle, way[-1].header, now)  # 7
     _verify_publication(bundle)  # 8
     schemes = _verify_signatures(bundle, chain)  # 9
     status = bundle.status
@@ -99,7 +93,7 @@ def verify_bundle(
         trusted=trusted,
         trusted_time=bundle.trusted.timestamp,
         is_stale=is_stale,
-        newest=newest.checkpoint,
+        newest=way[-1].checkpoint,
         newest_time=status.timestamp,
         tallies=tallies,
         network_id=chain.network_id,
@@ -170,8 +164,8 @@ def _verify_age(block: TrustedBlock, accepts_stale: bool, now: int) -> bool:
 
 def _verify_hardcoded(bundle: Bundle, way: tuple[Place, ...], table: Table) -> None:
     """Step 6 (rule 22). The branch is there just where it is needed (rule 27)."""
-    required = get_newest_checkpoint(table, way[-1].checkpoint.epoch)
-    if required is None or required.root in [place.checkpoint.root for place in way]:
+    required = find_passed_by(way, table)
+    if required is None:
         if bundle.hardcoded_branch:
             raise InvalidEvidence("The bundle brings a branch of a hardcoded checkpoint that is not needed.")
         return

@@ -13,7 +13,10 @@ from anchor.cli.output import Outcome, Terminal, format_bytes, format_table, pri
 from anchor.errors import Misuse
 from anchor.ml.report import Answer, Damage, FilesReport
 
-HELP = "Check that a model is exactly the one that was published, and that a network agreed on it. Offline."
+HELP = """\
+Check that a model is exactly the one that was published, and that a network
+agreed on it. Offline.
+"""
 EXAMPLES = """
 anchor verify model/ --trust lab --model acme/tiny
 anchor verify model.safetensors --bundle tiny.anchor --trust 0x…:12 \\

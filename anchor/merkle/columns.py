@@ -110,7 +110,7 @@ class ColumnSchema(Schema[Column[Any]]):
         self._element = plain.element
         size = self._element.fixed_size or 0
         is_bytes = isinstance(self._element, ByteVector)
-        self._dtype = "u1" if is_bytes or isinstance(self._element, Boolean) else f"<u{size}"
+        self._dtype = "?" if isinstance(self._element, Boolean) else "u1" if is_bytes else f"<u{size}"
         self._row = (size,) if is_bytes else ()
 
     def default(self) -> Column[Any]:
@@ -162,5 +162,6 @@ class ColumnSchema(Schema[Column[Any]]):
 
 def require_booleans(values: NDArray[Any], owner: Schema[Any]) -> None:
     """Raises MalformedSSZ unless every byte is 0 or 1."""
-    if values.size and values.max() > 1:
-        raise MalformedSSZ(f"{owner} holds a boolean that is {values.max()}.")
+    highest = values.view(np.uint8).max(initial=0)
+    if highest > 1:
+        raise MalformedSSZ(f"{owner} holds a boolean that is {highest}.")

@@ -197,7 +197,7 @@ def _layout(schema: Schema[Any]) -> tuple[str, tuple[int, ...]]:
     if isinstance(schema, ByteVector):
         return "u1", (schema.fixed_size,)
     if isinstance(schema, Uint | Boolean):
-        return ("u1" if isinstance(schema, Boolean) else f"<u{schema.fixed_size}"), ()
+        return ("?" if isinstance(schema, Boolean) else f"<u{schema.fixed_size}"), ()
     raise TypeError(f"a table holds numbers, flags and bytes, not {schema}")
 
 

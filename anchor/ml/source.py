@@ -153,11 +153,9 @@ def _open_folder(real: Path, single: str | None) -> Source:
 
 def _cache_root(real: Path) -> Path | None:
     """The `models--*` folder of a cache that has `real` at or below one of its snapshots."""
-    inner = real
     for outer in real.parents:
         if outer.name == "snapshots" and outer.parent.name.startswith("models--"):
-            return outer.parent if inner != outer else None
-        inner = outer
+            return outer.parent
     return None
 
 

@@ -138,10 +138,10 @@ class Store:
         """
         require_store(path)
         store = cls._connect(path, "rw" if writable else "ro")
-        with ExitStack() as stack:
-            stack.callback(store.close)
+        with ExitStack() as refused:
+            refused.callback(store.close)
             store._require_version(writable)
-            stack.pop_all()
+            refused.pop_all()
         return store
 
     @classmethod
@@ -297,7 +297,7 @@ class Store:
                 yield
                 self._connection.execute("COMMIT")
             finally:
-                if self._connection.in_transaction:
+                if self._connection.in_transaction:  # it failed, or was interrupted
                     self._connection.execute("ROLLBACK")
 
 

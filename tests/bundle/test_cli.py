@@ -19,6 +19,9 @@ from anchor.consensus.text import format_checkpoint, format_identity
 from anchor.errors import Misuse
 from tests.bundle.chains import Published
 from tests.consensus.ledgers import ROOT, identity
+from tests.ml.checkpoints import write
+from tests.node.tools import ALICE as AUTHOR
+from tests.node.tools import make_ledger, opened, publish
 
 ALICE_ID = format_identity(identity(ROOT))
 
@@ -148,11 +151,35 @@ def test_show_prints_a_bundle(model: Path, capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["acme/tiny"], ["acme/tiny@1.0", "--for", f"0x{'05' * 32}:1"], ["acme/tiny@1.0", "--show", "x"]],
+    [[], ["acme/tiny"], ["acme/tiny@1.0"], ["acme/tiny@1.0", "--for", "x"], ["acme/tiny@1.0", "--show", "x"]],
     ids=" ".join,
 )
 def test_bundle_used_wrongly(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run_json(capsys, "bundle", *arguments)[0] == 2
+
+
+def test_a_bundle_from_an_embedded_ledger(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Made for a trust that is older, then for one that is newer; verified; and what cannot be made."""
+    folder, model = place / "ledger", write(place / "model", {"note.txt": b"1"})
+    seed = make_ledger(folder)
+    with opened(folder, seed) as service:
+        older = service.chain.get_checkpoint(0)
+        publish(service, "1")
+        newest = service.chain.get_finalized_checkpoint()
+    publisher = format_identity(AUTHOR.identity)
+    for trusted in (older, newest):
+        text, bundle = format_checkpoint(trusted), str(place / f"{trusted.epoch}.anchor")
+        made = ["acme/tiny@1", "--for", text, "--ledger", str(folder), "-o", bundle]
+        code, envelope = run_json(capsys, "bundle", *made)
+        assert (code, envelope["result"]["bytes"]) == (0, Path(bundle).stat().st_size)
+        stated = ["--bundle", bundle, "--trust", text, "--model", "acme/tiny@1", "--publisher", publisher]
+        code, envelope = run_json(capsys, "verify", str(model), *stated)
+        assert (code, envelope["result"]["verdict"]) == (0, "verified")
+    unknown = ["bundle", "acme/tiny@1", "--for", f"0x{'05' * 32}:1", "--ledger", str(folder)]
+    assert run_json(capsys, *unknown, "-o", str(place / "x"))[0] == 3
+    unpublished = ["bundle", "acme/tiny@9", "--for", format_checkpoint(older), "--ledger", str(folder)]
+    assert run_json(capsys, *unpublished, "-o", str(place / "x"))[0] == 3
+    assert not (place / "x").exists()
 
 
 def test_lengths_of_time() -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import anchor
 from anchor.bundle.api import find_bundle
@@ -143,6 +146,13 @@ def test_a_part_is_said_to_be_a_part(check: Callable[..., Verdict], model: Path)
     assert check(only=["layers.1.*"]).exit_code == 1
 
 
+def test_nothing_looked_at_is_nothing_verified(check: Callable[..., Verdict]) -> None:
+    verdict = check()
+    assert verdict.files is not None
+    nothing = replace(verdict, files=verdict.files._replace(files=(), tensors=(), findings=()))
+    assert not nothing and nothing.exit_code == 1
+
+
 def test_a_part_that_is_nothing_is_misuse(check: Callable[..., Verdict]) -> None:
     with pytest.raises(Misuse):
         check(only=["nothing.*"])
@@ -220,6 +230,24 @@ def test_what_is_not_there_is_raised(check: Callable[..., Verdict], model: Path,
 def test_a_bundles_place_is_beside_the_model(tmp_path: Path) -> None:
     assert find_bundle(tmp_path) == tmp_path / "model.anchor"
     assert find_bundle(tmp_path / "m.safetensors") == tmp_path / "m.safetensors.anchor"
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_no_change_of_a_file_is_verified(
+    check: Callable[..., Verdict], model: Path, data: st.DataObject
+) -> None:
+    file = model / data.draw(st.sampled_from(["model.safetensors", "config.json"]))
+    content = file.read_bytes()
+    place = data.draw(st.integers(0, len(content)))
+    changed = (
+        content[:place] + data.draw(st.binary(max_size=3)) + content[place + data.draw(st.integers(0, 3)) :]
+    )
+    file.write_bytes(changed)
+    try:
+        assert bool(check()) == (changed == content)
+    finally:
+        file.write_bytes(content)
 
 
 # Loading

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -38,8 +39,8 @@ def test_examples_parse(command: str) -> None:
     examples = (parser.epilog or "").replace("\\\n", " ")
     for line in re.findall(r"anchor (\S+) ?(.*)", examples):
         if line[0] == command:
-            words = re.split(r"\s+[|>]", re.sub(r"\s+#.*", "", line[1]))[0].split()
-            parser.parse_args([word.strip("'\"") for word in words])
+            words = shlex.split(re.split(r"\s+[|>]", line[1])[0], comments=True)
+            parser.parse_args(words)
 
 
 def test_program_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:

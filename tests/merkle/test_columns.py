@@ -137,3 +137,26 @@ def test_decoding_counts_before_it_builds() -> None:
     data = (4).to_bytes(4, "little") + np.zeros(5, "<u8").tobytes()
     with pytest.raises(MalformedSSZ, match="at most 4, not 5"):
         Scope().schema(Small).decode(data)
+
+
+class Flagged(Container):
+    """Flags in both representations."""
+
+    flags: Annotated[Column[bool], Limit(8)]
+    keepers: Annotated[Table[Keeper], Limit(8)]
+
+
+def test_flags_are_booleans_and_strictly_so() -> None:
+    schema = SCOPE.schema(Flagged)
+    keeper = Keeper(pubkey=bytes(48), credentials=bytes(32), balance=1, slashed=True, exit_epoch=2)
+    value = schema.default()
+    value.flags.append(True)
+    value.keepers.append(keeper)
+    data = schema.encode(value)
+    decoded = schema.decode(data)
+    assert decoded.flags[0] is True
+    assert decoded.keepers[0].slashed is True
+    for place in (8, 9 + 48 + 32 + 8):
+        assert data[place] == 1
+        with pytest.raises(MalformedSSZ):
+            schema.decode(data[:place] + b"\2" + data[place + 1 :])

@@ -52,15 +52,15 @@ class AltairEpochProcessing(AltairAccessors):
         """Raises the scores of who missed the target, lowers the others'; all recover without a leak."""
         if self.get_current_epoch(state) == GENESIS_EPOCH:
             return  # scores are for the epoch before
-        scores = state.inactivity_scores.array
+        scores, eligible = state.inactivity_scores.array, self.get_eligible_flags(state)
         present = self.get_unslashed_participating_flags(
             state, TIMELY_TARGET_FLAG_INDEX, self.get_previous_epoch(state)
         )
-        raised = add(scores, self.config.INACTIVITY_SCORE_BIAS)
-        updated = np.where(present, saturating_sub(scores, 1), raised)
+        updated = add(scores, (eligible & ~present) * np.uint64(self.config.INACTIVITY_SCORE_BIAS))
+        updated = saturating_sub(updated, (eligible & present).astype(np.uint64))
         if not self.is_in_inactivity_leak(state):
-            updated = saturating_sub(updated, self.config.INACTIVITY_SCORE_RECOVERY_RATE)
-        updated = np.where(self.get_eligible_flags(state), updated, scores)
+            recovery = eligible * np.uint64(self.config.INACTIVITY_SCORE_RECOVERY_RATE)
+            updated = saturating_sub(updated, recovery)
         if not np.array_equal(updated, scores):
             state.inactivity_scores.assign(updated)
 
