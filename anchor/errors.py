@@ -15,6 +15,7 @@
     │   ├── RefusedModel
     │   ├── InvalidSignature
     │   ├── InvalidTransition
+    │   │   └── Premature
     │   ├── InvalidEntry
     │   ├── InvalidManifest
     │   ├── InvalidHeader
@@ -111,6 +112,10 @@ class InvalidSignature(Invalid):
 
 class InvalidTransition(Invalid):
     """A state, block, attestation or operation that the consensus rules refuse."""
+
+
+class Premature(InvalidTransition):
+    """A block, vote or payload that may be valid later: its time, its parent or its data has not come."""
 
 
 class InvalidEntry(Invalid):
