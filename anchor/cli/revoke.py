@@ -10,7 +10,7 @@ from anchor.cli.secrets import add_key_options
 
 HELP = "Withdraw a version, for good: no bundle made from now on verifies."
 EXAMPLES = """
-anchor revoke acme/tiny@1.0 --reason 'wrong split' --key alice.key
+anchor revoke acme/tiny@1.0 --reason mislabelled --key alice.key
 """
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,7 +53,6 @@ def test_what_was_committed_is_there_after_reopening(tmp_path: Path, store: Stor
     assert again.find_block_before(7) == _block(0)
     assert list(again.get_blocks(8, 10)) == [_block(8), _block(9)]
     assert [entry.position for entry in again.get_entries(9, 20)] == [9, 10]
-    assert again.count_entries() == 3
     assert again.find_entry(8) == StoredEntry(8, _root(1008), 8, 77, b"entry 8")
     assert again.find_entry(7) is None
     assert again.find_manifest(_root(7)) == b"manifest"
@@ -132,19 +130,14 @@ def test_an_older_store_is_brought_up_to_date(tmp_path: Path, monkeypatch: pytes
         store.close()
 
 
-def test_every_damaged_page_is_told_or_harmless(tmp_path: Path, store: Store) -> None:
-    store.commit(_batch(*range(8, 64)))
+@pytest.mark.parametrize("statement", ["DELETE FROM ledger", "UPDATE ledger SET reserved = 'x'"])
+def test_a_row_that_is_missing_or_odd(tmp_path: Path, store: Store, statement: str) -> None:
     store.close()
-    whole = (tmp_path / FILE).read_bytes()
-    for page in range(0, len(whole), 4096):
-        (tmp_path / FILE).write_bytes(whole[:page] + os.urandom(64) + whole[page + 64 :])
-        try:
-            broken = Store.open(tmp_path / FILE, writable=False)
-        except CorruptedLedger:
-            continue
-        try:
-            list(broken.get_blocks(0, 99)), list(broken.get_entries(0, 99)), broken.find_block(_root(9))
-        except CorruptedLedger:
-            pass
-        finally:
-            broken.close()
+    odd = sqlite3.connect(tmp_path / FILE)
+    odd.execute(statement)
+    odd.commit()
+    odd.close()
+    broken = Store.open(tmp_path / FILE, writable=False)
+    with pytest.raises(CorruptedLedger, match="is damaged: a row is"):
+        broken.get_reserved()
+    broken.close()
