@@ -79,7 +79,7 @@ class Service:
         self.chain.verify_entries(entries)
         head, first = self.chain.get_head(), self.chain.get_next_epoch()
         timestamp = self._get_timestamp(head)
-        producer = Producer(self.chain.ledger, self._keys, head.state, watch)
+        producer = Producer(self.chain, self._keys, watch)
         starts: dict[bytes, Made] = {}
         for epoch in range(first, first + MAX_EPOCHS):
             fresh = epoch == first
