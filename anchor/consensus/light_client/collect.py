@@ -133,9 +133,9 @@ class Collector:
         self._latest = latest if is_newer else None  # than what is final
         period = self._forms.compute_sync_committee_period_at_slot
         ends = {period(known.slot): known.best for known in reversed(branch)}
-        first, last_final = period(max(head.slot - self._kept_slots, 0)), min(ends)
-        final = {key: best for key, best in self._best_updates.items() if first <= key < last_final}
-        self._best_updates = final | {key: best for key, best in ends.items() if best is not None}
+        lowest, oldest = min(ends), period(max(head.slot - self._kept_slots, 0))
+        best = {key: update for key, update in self._best_updates.items() if key < lowest} | ends
+        self._best_updates = {key: update for key, update in best.items() if update and key >= oldest}
 
     def _walk(self, root: Root) -> Iterator[_Known]:
         """The blocks that are kept on the branch that ends with `root`, newest first."""
