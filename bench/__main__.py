@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from anchor.merkle.hashing import BACKEND
-from bench import bitcoin, hashing
+from bench import bitcoin, hashing, light_client
 from bench.harness import show
 
 
@@ -26,7 +26,8 @@ def main() -> None:
     parser.add_argument("--model-signing", metavar="PYTHON", help="interpreter that has model-signing")
     options = parser.parse_args()
     print(f"kernel: {BACKEND}, cores: {os.cpu_count()}", file=sys.stderr)
-    show([*hashing.measure(options), *bitcoin.measure(options)], as_json=options.json)
+    measures = (hashing.measure, bitcoin.measure, light_client.measure)
+    show([found for measure in measures for found in measure(options)], as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.consensus.fork_epochs import compute_fork_version, get_fork_name
 from anchor.consensus.light_client.derive import Deriver
 from anchor.consensus.light_client.store import LightClient, LightClientStore
-from anchor.consensus.presets import MINIMAL, MINIMAL_CONFIG
+from anchor.consensus.presets import MINIMAL, MINIMAL_CONFIG, Preset
 from anchor.consensus.signing import compute_domain, compute_signing_root
 from anchor.consensus.vectors.ssz import get_scope
 from anchor.merkle.bits import Bits
@@ -42,24 +42,24 @@ def make_config(**epochs: int) -> Any:
 
 
 @cache
-def make_secret_keys(number: int) -> list[int]:
+def make_secret_keys(number: int, size: int) -> list[int]:
     """Of committee `number`."""
-    return [int.from_bytes(sha256(b"seat %d %d" % (number, seat)).digest()) % ORDER for seat in EVERYONE]
+    return [int.from_bytes(sha256(b"seat %d %d" % (number, seat)).digest()) % ORDER for seat in range(size)]
 
 
 @cache
-def make_committee(number: int) -> SyncCommittee:
+def make_committee(number: int, size: int = SEATS) -> SyncCommittee:
     """The committee of period `number`, unless a test says otherwise."""
-    pubkeys = tuple([BLS.sk_to_pk(key) for key in make_secret_keys(number)])
+    pubkeys = tuple([BLS.sk_to_pk(key) for key in make_secret_keys(number, size)])
     return SyncCommittee(pubkeys=pubkeys, aggregate_pubkey=BLS.eth_aggregate_pubkeys(pubkeys))
 
 
-def sign(message: Root, number: int, seats: Iterable[int]) -> SyncAggregate:
+def sign(message: Root, number: int, seats: Iterable[int], size: int) -> SyncAggregate:
     """What those seats of committee `number` say of `message`."""
     seats = set(seats)
-    total = sum([make_secret_keys(number)[seat] for seat in seats]) % ORDER
+    total = sum([make_secret_keys(number, size)[seat] for seat in seats]) % ORDER
     return SyncAggregate(
-        sync_committee_bits=Bits([seat in seats for seat in EVERYONE]),
+        sync_committee_bits=Bits([seat in seats for seat in range(size)]),
         sync_committee_signature=BLS.sign(total, message) if seats else G2_POINT_AT_INFINITY,
     )
 
@@ -86,9 +86,9 @@ class Made:
 class World:
     """A network, its light client, and whatever blocks a test asks for."""
 
-    def __init__(self, **epochs: int) -> None:
-        self.config = make_config(**epochs)
-        self.client = LightClient(MINIMAL, self.config, NETWORK, BLS)
+    def __init__(self, preset: Preset = MINIMAL, **epochs: int) -> None:
+        self.preset, self.config = preset, make_config(**epochs)
+        self.client = LightClient(preset, self.config, NETWORK, BLS)
         self.forms = self.client.forms
 
     def get_period(self, slot: Slot) -> int:
@@ -96,7 +96,7 @@ class World:
 
     def get_scope(self, slot: Slot) -> Scope:
         """The records of the fork that rules in `slot`."""
-        return get_scope("minimal", get_fork_name(self.config, self.forms.compute_epoch_at_slot(slot)))
+        return get_scope(self.preset.name, get_fork_name(self.config, self.forms.compute_epoch_at_slot(slot)))
 
     def make(
         self,
@@ -111,10 +111,10 @@ class World:
         scope = self.get_scope(slot)
         state, period = scope.schema("BeaconState").default(), self.get_period(slot)
         state.slot = slot
-        state.current_sync_committee = make_committee(period)
-        state.next_sync_committee = make_committee(period + 1)
+        state.current_sync_committee = make_committee(period, self.preset.SYNC_COMMITTEE_SIZE)
+        state.next_sync_committee = make_committee(period + 1, self.preset.SYNC_COMMITTEE_SIZE)
         if final is not None:
-            epoch = -(-final.slot // MINIMAL.SLOTS_PER_EPOCH)
+            epoch = -(-final.slot // self.preset.SLOTS_PER_EPOCH)
             state.finalized_checkpoint = Checkpoint(epoch=epoch, root=final.root if final.slot else bytes(32))
         for name, value in changes.items():
             setattr(state, name, value)
@@ -161,12 +161,12 @@ class World:
         update: Any,
         slot: Slot | None = None,
         *,
-        seats: Iterable[int] = EVERYONE,
+        seats: Iterable[int] | None = None,
         committee: int | None = None,
         version: Version | None = None,
         network: Root = NETWORK,
     ) -> Any:
-        """`update` as its committee signs it in `slot`, by default the one after the attested block's."""
+        """`update` as its committee signs it in `slot`: by default all of it, in the slot after."""
         slot = update.attested_header.beacon.slot + 1 if slot is None else slot
         epoch = self.forms.compute_epoch_at_slot(max(slot, 1) - 1)
         version = version or compute_fork_version(self.config, epoch)
@@ -175,7 +175,9 @@ class World:
             compute_domain(DOMAIN_SYNC_COMMITTEE, version, network),
         )
         number = self.get_period(slot) if committee is None else committee
-        return update.replace(sync_aggregate=sign(message, number, seats), signature_slot=slot)
+        size = self.preset.SYNC_COMMITTEE_SIZE
+        aggregate = sign(message, number, range(size) if seats is None else seats, size)
+        return update.replace(sync_aggregate=aggregate, signature_slot=slot)
 
     def update(self, attested: Made, final: Made | None = None, **signing: Any) -> Any:
         """An update as an honest node derives it."""

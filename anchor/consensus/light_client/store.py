@@ -60,7 +60,7 @@ class LightClient:
         self, preset: Preset, config: Config, genesis_validators_root: Root, signatures: Signatures
     ) -> None:
         self.forms = Forms(preset, config)
-        self._signatures, self._genesis_validators_root = signatures, genesis_validators_root
+        self.signatures, self._genesis_validators_root = signatures, genesis_validators_root
         self._committee = Scope(preset).schema(SyncCommittee)
         self._timeout = preset.SLOTS_PER_EPOCH * preset.EPOCHS_PER_SYNC_COMMITTEE_PERIOD
         self._no_committee = self._committee.default()
@@ -190,7 +190,7 @@ class LightClient:
         message = compute_signing_root(hash_tree_root(update.attested_header.beacon), domain)
         signature = update.sync_aggregate.sync_committee_signature
         _require(
-            self._signatures.fast_aggregate_verify(pubkeys, message, signature),
+            self.signatures.fast_aggregate_verify(pubkeys, message, signature),
             f"The update of slot {update.attested_header.beacon.slot} is not signed by its sync committee.",
         )
 
