@@ -16,7 +16,7 @@ EPOCH = MAINNET.SLOTS_PER_EPOCH
 
 
 def measure(options: argparse.Namespace) -> Sequence[Comparison]:
-    """An update of mainnet's size that everyone signed, with finality and the next committee, from its bytes."""
+    """An update of mainnet's size, from its bytes: everyone signed, a block is final, a committee comes."""
     world = World(MAINNET, electra=0)
     final = world.make(4 * EPOCH)
     attested = world.make(6 * EPOCH, final)
