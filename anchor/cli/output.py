@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from io import TextIOWrapper
 from typing import Any, TextIO
 
 from anchor.errors import AnchorError
@@ -37,7 +38,10 @@ class Terminal:
     def __init__(self, *, as_json: bool = False, color: bool = True) -> None:
         self.as_json = as_json
         self.out, self.err = sys.stdout, sys.stderr
-        self._color = color and not as_json and "NO_COLOR" not in os.environ
+        self._color = color and not as_json and not os.environ.get("NO_COLOR")
+        for stream in (self.out, self.err):
+            if isinstance(stream, TextIOWrapper):  # escape what the terminal's encoding lacks
+                stream.reconfigure(errors="backslashreplace")
 
     def paint(self, text: str, color: str) -> str:
         """`text` in a colour of COLORS, where standard output is a terminal."""
@@ -135,6 +139,11 @@ def format_bytes(count: int) -> str:
         size /= 1000
         units.pop(0)
     return f"{size:.0f} {units[0]}" if units[0] == "B" else f"{size:.1f} {units[0]}"
+
+
+def format_count(number: int, what: str) -> str:
+    """ "1 file", "2 files"."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int = 80) -> str:
