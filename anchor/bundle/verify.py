@@ -49,7 +49,7 @@ from anchor.consensus.entries import (
 )
 from anchor.consensus.hardcoded import TABLES, Table, get_table
 from anchor.consensus.presets import LEDGER
-from anchor.consensus.text import format_checkpoint, format_identity, get_stage_name
+from anchor.consensus.text import format_checkpoint, format_duration, format_identity, get_stage_name
 from anchor.consensus.weak_subjectivity import compute_expiry_by_timestamp
 from anchor.errors import (
     InvalidEvidence,
@@ -155,8 +155,9 @@ def _verify_age(block: TrustedBlock, accepts_stale: bool, now: int) -> bool:
     )
     if now >= expiry and not accepts_stale:
         raise StaleTrust(
-            f"The trusted block is {now - block.timestamp} seconds old, and the network's weak-subjectivity "
-            f"period is {expiry - block.timestamp}: who has left since could forge what follows.",
+            f"The trusted block is {format_duration(now - block.timestamp)} old, and the network's "
+            f"weak-subjectivity period is {format_duration(expiry - block.timestamp)}: who has left since "
+            "could forge what follows.",
             fix="Get a newer checkpoint from a source that you trust, or say --allow-stale-trust.",
         )
     return now >= expiry
@@ -248,7 +249,8 @@ def _verify_stage(status: Status, expected: Expectations, now: int) -> None:
     model, version = status.version.model.decode(), status.version.version.decode()
     if expected.max_age is not None and age > expected.max_age:
         raise RefusedModel(
-            f"The status in the bundle is {age} seconds old, and you accept {expected.max_age}.",
+            f"The status in the bundle is {format_duration(age)} old, and you accept "
+            f"{format_duration(expected.max_age)}.",
             fix=f"Get a fresh one: anchor bundle {model}@{version} --for root:epoch",
         )
     stage = status.version.stage

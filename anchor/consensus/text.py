@@ -1,4 +1,4 @@
-"""What people write and read: identities (`ed25519:` and 64 digits), stages, times, checkpoints."""
+"""What people write and read: identities (`ed25519:` and 64 digits), stages, checkpoints, times."""
 
 from __future__ import annotations
 
@@ -65,6 +65,14 @@ def get_stage_name(stage: int) -> str:
 def format_time_exactly(timestamp: int) -> str:
     """A Unix time for programs (RFC 3339), UTC."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(timestamp))
+
+
+def format_duration(seconds: int) -> str:
+    """A length of time for people: "90 seconds", "3.5 days"."""
+    for unit, name in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * unit:
+            return f"{seconds / unit:.1f} {name}"
+    return f"{seconds} seconds"
 
 
 def format_checkpoint(checkpoint: Checkpoint) -> str:

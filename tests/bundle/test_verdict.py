@@ -18,7 +18,7 @@ from anchor.bundle.finality import Tally
 from anchor.bundle.trust import Trust
 from anchor.bundle.verdict import Verdict, describe_votes
 from anchor.consensus.containers.phase0 import Checkpoint
-from anchor.consensus.text import format_identity
+from anchor.consensus.text import format_duration, format_identity
 from anchor.errors import MalformedBundle, Misuse, TamperedFile, Unavailable
 from tests.bundle.chains import Published
 from tests.consensus.ledgers import BOB_ROOT, ROOT, identity
@@ -89,6 +89,13 @@ def test_the_words_say_what_it_rests_on(check: Callable[..., Verdict], published
     assert grounds["signed"] == "Ed25519, by keys that were valid at entry 9"
     assert grounds["stage"] == "development; not revoked"
     assert grounds["lineage"] == "the publisher's claim"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(119, "119 seconds"), (120, "2.0 minutes"), (302400, "3.5 days")]
+)
+def test_lengths_of_time_are_for_people(seconds: int, words: str) -> None:
+    assert format_duration(seconds) == words
 
 
 def test_the_words_of_the_evidence() -> None:
