@@ -1,7 +1,8 @@
-"""The README's commands and its Python do what they say, in its own order."""
+"""What the README shows is what the program takes, and does in the README's own order."""
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shlex
@@ -10,10 +11,50 @@ from typing import Any
 
 import pytest
 
-from anchor.cli.main import main
+import anchor
+from anchor.cli.main import COMMANDS, build_parser, main
+from anchor.cli.output import STATUS_WORDS
 from tests.ml.checkpoints import TWO, safetensors, write
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
+SHOWN = re.findall(r"^(?:\$ |- run: )anchor (.*)$", README, re.MULTILINE)
+PYTHON = re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+TARGETS = re.findall(r"^    make (\S+)", README, re.MULTILINE)
+
+
+@pytest.mark.parametrize("line", SHOWN)
+def test_a_command_parses(line: str) -> None:
+    command, *arguments = shlex.split(line, comments=True)
+    if arguments != ["…"]:
+        build_parser(command).parse_args(arguments)
+
+
+def test_commands_are_shown() -> None:
+    shown = {line.split()[0] for line in SHOWN}
+    assert shown >= {"verify", "init", "keygen", "publish", "promote", "bundle", "export", "vectors"}
+    assert shown <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("text", PYTHON)
+def test_python_uses_what_there_is(text: str) -> None:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "anchor":
+            assert callable(getattr(anchor, node.attr))
+
+
+def test_make_targets_exist() -> None:
+    makefile = (Path(__file__).parent.parent / "Makefile").read_text()
+    assert TARGETS
+    for target in TARGETS:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_links_lead_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", README):
+        assert (Path(__file__).parent.parent / target).exists(), target
+
+
+# What it shows, run
 
 
 def find_block(language: str, heading: str) -> str:
@@ -67,7 +108,5 @@ def test_publish_then_verify(place: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_exit_codes_are_the_ones_listed() -> None:
-    from anchor.cli.output import STATUS_WORDS
-
     listed = re.findall(r"^\| (\d) \|", README, re.MULTILINE)
     assert [int(code) for code in listed] == sorted(STATUS_WORDS)
