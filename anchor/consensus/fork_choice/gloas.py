@@ -124,7 +124,7 @@ class GloasForkChoice(PayloadRules):
         return is_previous and node.payload_status != PAYLOAD_STATUS_PENDING
 
     def should_apply_proposer_boost(self, store: Store) -> bool:
-        """Whether the boosted block counts more: not when its parent is weak, and one of two by its proposer."""
+        """Whether the boosted block counts more: not over a weak parent, and one of two by its proposer."""
         if not super().should_apply_proposer_boost(store):
             return False
         block = store.blocks[store.proposer_boost_root]
