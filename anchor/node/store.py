@@ -326,7 +326,8 @@ class Store:
 def require_store(path: Path) -> None:
     """Raises Unavailable when there is no store at `path`."""
     if not path.is_file():
-        raise Unavailable(f"There is no ledger in {path.parent}.", fix="Start one with: anchor init")
+        fix = "Name its folder with --ledger, or start one with: anchor init"
+        raise Unavailable(f"There is no ledger in {path.parent}.", fix=fix)
 
 
 RESTORE: Final = "Bring the ledger back from a backup with: anchor import"
