@@ -76,12 +76,13 @@ class _Sync:
             follower, followed = await self._start_light(checkpoint)
             followed = await self._look(follower, followed)
             self._found.followed.append(follower.to_checkpoint(followed.finalized))
+            self._settings.note("The bootstrap is the trusted block's.")
         else:
             anchor = self._found.anchor = await self._sync_anchor(checkpoint)
             keep(self._options, self._found)
             follower = Follower(anchor.network)
             followed = follower.start(anchor)
-        self._settings.note("The checkpoint holds.")
+            self._settings.note("Block and state are those of the checkpoint.")
         await self._warn_of_skew(follower.network)
         async with AsyncExitStack() as stack:
             if self._options.serve is not None and self._found.anchor is not None:

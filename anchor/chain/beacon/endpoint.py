@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urljoin, urlsplit
 
@@ -27,6 +28,13 @@ class Endpoint:
     def label(self) -> str:
         """What may be shown, logged and written: no name, no password, no path, no query."""
         return self.origin + ("/…" if self.prefix or self.query else "")
+
+    def get_authorization(self) -> dict[str, str]:
+        """The header that carries name and password (RFC 7617); none where the address has none."""
+        if not (self.user or self.password):
+            return {}
+        encoded = b64encode(f"{self.user}:{self.password}".encode()).decode()
+        return {"Authorization": f"Basic {encoded}"}
 
     def join(self, path: str) -> str:
         """The address of `path`, which begins with a slash."""

@@ -88,14 +88,11 @@ class Client:
         """An answer's head, after redirects."""
         url, own = self.endpoint.join(path), True
         for _ in range(MAX_REDIRECTS + 1):
-            user = self.endpoint.user or self.endpoint.password
-            auth = aiohttp.BasicAuth(self.endpoint.user, self.endpoint.password) if own and user else None
+            headers = {"Accept": accept, "Accept-Encoding": "identity"}
+            if own:
+                headers |= self.endpoint.get_authorization()
             async with self._session.get(
-                url,
-                headers={"Accept": accept, "Accept-Encoding": "identity"},
-                auth=auth,
-                allow_redirects=False,
-                timeout=self._get_timeout(),
+                url, headers=headers, allow_redirects=False, timeout=self._get_timeout()
             ) as response:
                 if response.status not in REDIRECTS:
                     yield response

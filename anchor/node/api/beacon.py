@@ -66,10 +66,10 @@ def create_app(view: View, clock: Clock = time.time) -> web.Application:
 @asynccontextmanager
 async def serve(view: View, port: int, host: str = LISTEN) -> AsyncIterator[str]:
     """Serves a view until the body ends; its address. Raises Unavailable when the port is taken."""
-    runner = web.AppRunner(create_app(view), access_log=None)
+    runner = web.AppRunner(create_app(view), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, host, port, shutdown_timeout=1.0)
+        site = web.TCPSite(runner, host, port)
         try:
             await site.start()
         except OSError as error:

@@ -62,7 +62,8 @@ async def send_bytes(
     etag = f'"{tag}"'
     headers = headers | {"ETag": etag, "Accept-Ranges": "bytes", "Vary": "Accept, Accept-Encoding"}
     known = request.headers.get("If-None-Match", "")
-    if known == "*" or etag in [part.strip().removeprefix("W/") for part in known.split(",")]:
+    tags = {part.strip().removeprefix("W/") for part in known.split(",")}
+    if tags & {"*", etag, f'"{tag}-gzip"'}:
         return web.Response(status=304, headers=headers)
     wanted = request.headers.get("Range") if request.headers.get("If-Range", etag) == etag else None
     part = read_range(wanted, len(body))
