@@ -32,6 +32,7 @@ COMMANDS = {
     "revoke": "withdraw a version, for good",
     "export": "write a ledger's backup to one file",
     "import": "bring a ledger back from its backup",
+    "sync": "sync a beacon chain from a checkpoint that you trust, follow it, serve it",
     "bitcoin": "check Bitcoin headers against the rules and the checkpoints in the code",
     "vectors": "run the consensus specification's test vectors",
     "completion": "print a completion script for your shell",
