@@ -23,6 +23,7 @@
     │   └── TamperedFile
     └── Unavailable       exit 3   something that is needed cannot be had now
         ├── MissingFile
+        ├── NoSuchRecord
         └── CorruptedLedger
 
 A message is one sentence on what happened and where; `fix` is one on what to do.
@@ -146,6 +147,10 @@ class Unavailable(AnchorError):
 
 class MissingFile(Unavailable):
     """A file that a manifest, an index or a link names, and that is not there."""
+
+
+class NoSuchRecord(Unavailable):
+    """A block, an entry, a manifest or a version that this ledger does not have."""
 
 
 class CorruptedLedger(Unavailable):
