@@ -27,6 +27,7 @@
     └── Unavailable       exit 3   something that is needed cannot be had now
         ├── MissingFile
         ├── NotServed
+        ├── NoSuchRecord
         └── CorruptedLedger
 
 A message is one sentence on what happened and where; `fix` is one on what to do.
@@ -170,6 +171,10 @@ class NotServed(Unavailable):
     def __init__(self, what: str, *, status: int, fix: str = "") -> None:
         super().__init__(what, fix=fix)
         self.status = status
+
+
+class NoSuchRecord(Unavailable):
+    """A block, an entry, a manifest or a version that this ledger does not have."""
 
 
 class CorruptedLedger(Unavailable):

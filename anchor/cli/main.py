@@ -30,6 +30,7 @@ COMMANDS = {
     "log": "list what was published, promoted and revoked",
     "promote": "move a version to another stage",
     "revoke": "withdraw a version, for good",
+    "node": "serve a ledger over HTTP, and take entries",
     "export": "write a ledger's backup to one file",
     "import": "bring a ledger back from its backup",
     "sync": "sync a beacon chain from a checkpoint that you trust, follow it, serve it",

@@ -13,9 +13,12 @@ from anchor.errors import MalformedSSZ, Misuse
 from anchor.merkle.bits import Bitlist, Bitvector
 from anchor.merkle.columns import ColumnSchema
 from anchor.merkle.container import ContainerSchema
+from anchor.merkle.roots import DIGEST, Roots
 from anchor.merkle.sequences import List, Vector
-from anchor.merkle.ssz import Boolean, ByteList, ByteVector, Schema, Uint, require_limit
+from anchor.merkle.ssz import BYTE, Boolean, ByteList, ByteVector, Schema, Uint, require_limit, split
 from anchor.merkle.table import TableSchema
+from anchor.merkle.text import Text
+from anchor.merkle.union import Selected, Union
 
 Json = Any
 """What `json.loads` gives."""
@@ -32,6 +35,14 @@ def to_json(schema: Schema[Any], value: Any) -> Json:
             return bool(value)
         case ByteVector() | ByteList() | Bitvector() | Bitlist():
             return f"0x{schema.encode(value).hex()}"
+        case Text():
+            return value
+        case Roots():
+            return [f"0x{digest.hex()}" for digest in split(value, 32)]
+        case Union():
+            option = schema.options[value.selector]
+            data = None if option is None else to_json(option, value.data)
+            return {"selector": str(value.selector), "data": data}
         case Vector() | List():
             return [to_json(schema.element, element) for element in value]
         case ColumnSchema() | TableSchema():
@@ -50,6 +61,12 @@ def from_json(schema: Schema[Any], document: Json) -> Any:
             return _expect(schema, document, bool)
         case ByteVector() | ByteList() | Bitvector() | Bitlist():
             return schema.decode(_read_bytes(schema, document))
+        case Text():
+            return schema.decode(schema.encode(_expect(schema, document, str)))
+        case Roots():
+            return schema.decode(b"".join(_read_list(List(DIGEST, schema.limit), document)))
+        case Union():
+            return _read_union(schema, document)
         case Vector() | List():
             return _read_list(schema, document)
         case ColumnSchema() | TableSchema():
@@ -97,6 +114,19 @@ def _read_record(schema: ContainerSchema, document: Json) -> Any:
     return schema.record.from_values(
         [_placed(f"{schema}.{name}", from_json, part, fields[name]) for name, part in schema.schemas.items()]
     )
+
+
+def _read_union(schema: Union, document: Json) -> Selected:
+    fields = _expect(schema, document, dict)
+    if set(fields) != {"selector", "data"}:
+        raise MalformedSSZ("a union here has a selector and data, and nothing else.")
+    selector = _read_number(BYTE, fields["selector"])
+    if selector not in schema.options:
+        raise MalformedSSZ(f"a union here has no option {selector}.")
+    option = schema.options[selector]
+    if option is None:
+        return Selected(selector, _expect(schema, fields["data"], type(None)))
+    return Selected(selector, _placed(f"[{selector}]", from_json, option, fields["data"]))
 
 
 def _placed(where: str, read: Callable[[Schema[Any], Json], Any], schema: Schema[Any], item: Json) -> Any:

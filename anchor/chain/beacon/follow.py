@@ -23,6 +23,7 @@ from anchor.consensus.light_client.store import (
     LightClient,
     LightClientStore,
     get_finalized,
+    is_better_update,
     is_sync_committee_update,
 )
 from anchor.errors import AnchorError, InvalidUpdate, NotServed, StaleTrust
@@ -64,7 +65,7 @@ class Follower:
     def start(self, anchor: VerifiedCheckpoint) -> Followed:
         """From a verified state, which holds both committees: no bootstrap is needed."""
         scope = anchor.block.fork.scope
-        header = Deriver(self.forms, scope).block_to_light_client_header(anchor.block.block, scope)
+        header = Deriver(self.forms, scope).block_to_light_client_header(anchor.block.block)
         state = anchor.state
         committees = state.current_sync_committee, state.next_sync_committee
         return Followed(LightClientStore(header, *committees, None, header), {})
@@ -99,7 +100,7 @@ class Follower:
         if is_sync_committee_update(update):
             period = self.forms.compute_sync_committee_period_at_slot(update.attested_header.beacon.slot)
             best = updates.get(period)
-            if best is None or self.client.is_better_update(update, best):
+            if best is None or is_better_update(self.forms, update, best):
                 updates[period] = update
         elif get_finalized(update) is not None:
             newest = update

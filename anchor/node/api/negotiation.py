@@ -1,52 +1,70 @@
-"""What a request accepts, and which bytes of an answer it wants (RFC 9110, §12 and §14)."""
+"""Which form of an answer is sent (RFC 9110 §12), whether the asker has it (§13), which bytes (§14)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
+from anchor.errors import Misuse
+
+MAX_RANGES: Final = 32
+"""Ranges of a header that are looked at."""
 _RANGE: Final = re.compile(r"bytes=(\d{0,19})-(\d{0,19})")
+_QUALITY: Final = re.compile(r"0(\.[0-9]{0,3})?|1(\.0{0,3})?")
 
 
-def choose_type(accept: str | None, offered: Sequence[str]) -> str | None:
-    """The offered type that a request likes best; the first of equals. None: it takes none of them."""
-    if accept is None or not accept.strip():
-        return offered[0]
-    ranked = [(_get_quality(accept, kind), -place) for place, kind in enumerate(offered)]
-    quality, place = max(ranked)
-    return offered[-place] if quality > 0 else None
+def choose_media(accept: str, offers: Sequence[str]) -> str | None:
+    """The best of `offers` by an Accept header, the first among equals; None when none is acceptable.
+
+    Raises Misuse for a header that cannot be read.
+    """
+    if not accept.strip():
+        return offers[0]
+    ranges = list(_parse(accept))
+    quality = {offer: _rate(offer, ranges) for offer in offers}
+    best = max(offers, key=lambda offer: quality[offer])
+    return best if quality[best] > 0 else None
 
 
-def _get_quality(accept: str, kind: str) -> float:
-    """How much `kind` is liked: by the most specific range that names it."""
-    found = (-1, 0.0)
-    for part in accept.split(","):
-        name, *parameters = [word.strip().lower() for word in part.split(";")]
-        ranges = ("*/*", f"{kind.partition('/')[0]}/*", kind)
-        if name in ranges:
-            found = max(found, (ranges.index(name), _read_quality(parameters)), key=lambda item: item[0])
-    return found[1]
+def accepts_gzip(header: str) -> bool:
+    """Whether an Accept-Encoding header allows gzip. One that cannot be read allows nothing."""
+    try:
+        codings = dict(_parse(header))
+    except Misuse:
+        return False
+    return codings.get("gzip", codings.get("*", 0.0)) > 0
 
 
-def _read_quality(parameters: Sequence[str]) -> float:
-    for parameter in parameters:
-        name, _, value = parameter.partition("=")
-        if name.strip() == "q":
-            try:
-                return min(max(float(value), 0.0), 1.0)
-            except ValueError:
-                return 0.0
-    return 1.0
+def has_current(if_none_match: str, etag: str) -> bool:
+    """Whether an If-None-Match header names `etag`, compared weakly (RFC 9110 §13.1.2)."""
+    if if_none_match.strip() == "*":
+        return True
+    tags = [tag.strip().removeprefix("W/") for tag in if_none_match.split(",")[:MAX_RANGES]]
+    return etag.removeprefix("W/") in tags
 
 
-def accepts_gzip(encodings: str | None) -> bool:
-    """Whether an answer may be packed."""
-    for part in (encodings or "").split(","):
-        name, *parameters = [word.strip().lower() for word in part.split(";")]
-        if name in ("gzip", "*"):
-            return _read_quality(parameters) > 0
-    return False
+def _parse(header: str) -> Iterable[tuple[str, float]]:
+    """Names and qualities; parameters other than q make a range that matches nothing of ours."""
+    for part in header.split(",")[:MAX_RANGES]:
+        name, *parameters = [piece.strip().lower() for piece in part.split(";")]
+        quality = 1.0
+        for parameter in parameters:
+            key, _, value = parameter.partition("=")
+            if key.strip() != "q":
+                continue
+            if not _QUALITY.fullmatch(value.strip()):
+                raise Misuse(f"{value[:20]!a} is no quality.", fix="Write q=0 to q=1, as in q=0.5.")
+            quality = float(value)
+        yield name, quality
+
+
+def _rate(offer: str, ranges: Iterable[tuple[str, float]]) -> float:
+    """The quality of the most specific range that holds `offer`."""
+    kind = offer.partition("/")[0]
+    order = (offer, f"{kind}/*", "*/*")
+    found = [(order.index(name), quality) for name, quality in ranges if name in order]
+    return min(found, key=lambda pair: (pair[0], -pair[1]))[1] if found else 0.0
 
 
 def read_range(text: str | None, size: int) -> slice | None:

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from anchor.merkle.json import to_json
 from anchor.merkle.ssz import Schema
-from anchor.node.api.negotiation import accepts_gzip, choose_type, read_range
+from anchor.node.api.negotiation import accepts_gzip, choose_media, read_range
 from anchor.node.api.view import View
 
 SSZ: Final = "application/octet-stream"
@@ -34,7 +34,7 @@ def refuse(status: int, message: str) -> web.Response:
 
 def choose(request: web.Request, offered: Sequence[str]) -> str:
     """The type to answer with. Raises 406 where the request takes none of them."""
-    chosen = choose_type(request.headers.get("Accept"), offered)
+    chosen = choose_media(request.headers.get("Accept", ""), offered)
     if chosen is None:
         message = f"This is given as {' or '.join(offered)}."
         text = json.dumps({"code": 406, "message": message})
@@ -73,7 +73,7 @@ async def send_bytes(
     response.content_type = kind
     if part is not None:
         response.headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{len(body)}"
-    elif len(body) >= MIN_PACKED and accepts_gzip(request.headers.get("Accept-Encoding")):
+    elif len(body) >= MIN_PACKED and accepts_gzip(request.headers.get("Accept-Encoding", "")):
         return await _send_packed(request, response, body, tag)
     view = memoryview(body)[part or slice(None)]
     response.content_length = len(view)

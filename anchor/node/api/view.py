@@ -101,7 +101,8 @@ class View:
             return None
         scope = found[-1].block.fork.scope
         deriver = Deriver(self.follower.forms, scope)
-        return deriver.create_light_client_bootstrap(found[-1].state, found[-1].block.block, scope)
+        header = deriver.block_to_light_client_header(found[-1].block.block)
+        return deriver.create_light_client_bootstrap(header, found[-1].state)
 
     @contextmanager
     def listen(self) -> Iterator[asyncio.Queue[Event]]:
