@@ -15,6 +15,7 @@
     │   ├── RefusedModel
     │   ├── InvalidSignature
     │   ├── InvalidTransition
+    │   │   └── Premature
     │   ├── InvalidUpdate
     │   ├── InvalidEntry
     │   ├── InvalidManifest
@@ -116,6 +117,10 @@ class InvalidTransition(Invalid):
 
 class InvalidUpdate(Invalid):
     """Light-client data that does not follow from what the client trusts."""
+
+
+class Premature(InvalidTransition):
+    """A block, vote or payload that may be valid later: its time, its parent or its data has not come."""
 
 
 class InvalidEntry(Invalid):

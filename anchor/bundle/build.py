@@ -25,7 +25,7 @@ from anchor.consensus.containers.ledger import BeaconState
 from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.consensus.hardcoded import TABLES, Table, get_newest_checkpoint, get_table
 from anchor.consensus.presets import LEDGER
-from anchor.consensus.text import format_checkpoint
+from anchor.consensus.text import encode_name, format_checkpoint
 from anchor.errors import Misuse, Unavailable
 from anchor.merkle.proof import build_multiproof, build_proof
 
@@ -131,7 +131,7 @@ def _build_status(view: LedgerView, newest: Place, model: str, version: str) -> 
 
 
 def _find_version(state: BeaconState, newest: Place, model: str, version: str) -> int:
-    wanted = (model.encode(), version.encode())
+    wanted = (encode_name(model), encode_name(version))
     for position, leaf in enumerate(state.versions):
         if (leaf.model, leaf.version) == wanted:
             return position

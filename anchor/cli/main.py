@@ -6,10 +6,10 @@ Exit codes (rule 6): 0 verified or done; 1 differs or refused; 2 usage; 3 unavai
 
 from __future__ import annotations
 
-import os
 import sys
 from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
 from importlib import import_module
+from shutil import get_terminal_size
 from typing import Any, NoReturn
 
 from anchor import __version__
@@ -59,8 +59,7 @@ class _Formatter(RawDescriptionHelpFormatter):
     """Help of at most 80 columns."""
 
     def __init__(self, prog: str) -> None:
-        width = int(os.environ.get("COLUMNS") or 80)
-        super().__init__(prog, max_help_position=28, width=min(width, 80))
+        super().__init__(prog, max_help_position=28, width=min(get_terminal_size().columns, 80))
 
 
 def build_parser(command: str | None = None) -> ArgumentParser:
@@ -116,9 +115,6 @@ def main(argv: list[str] | None = None) -> int:
         return terminal.show_error(command, error)
     except KeyboardInterrupt:
         return terminal.show_interrupt()
-    except BrokenPipeError:  # the reader of our output left: nothing is wrong
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
 
 
 def _run(command: str | None, arguments: list[str], terminal: Terminal) -> Outcome:

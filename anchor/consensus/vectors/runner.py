@@ -7,7 +7,15 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from anchor.consensus.vectors import basics, light_client, ssz, states, upgrades
+from anchor.consensus.vectors import (
+    basics,
+    fork_choice,
+    light_client,
+    light_client_data,
+    ssz,
+    states,
+    upgrades,
+)
 from anchor.consensus.vectors.cases import Case
 from anchor.consensus.vectors.compare import Difference
 from anchor.consensus.vectors.rules import FORKS
@@ -36,6 +44,7 @@ HANDLERS: Final[dict[str, dict[str, Check]]] = {
     "merkle_proof": {"single_merkle_proof": ssz.check_proof},
     "light_client": {
         "single_merkle_proof": ssz.check_proof,
+        "data_collection": light_client_data.check_data_collection,
         "sync": light_client.check_sync,
         "update_ranking": light_client.check_update_ranking,
     },
@@ -49,6 +58,8 @@ HANDLERS: Final[dict[str, dict[str, Check]]] = {
     "rewards": dict.fromkeys(states.REWARDS, states.check_rewards),
     "fork": {"fork": upgrades.check_fork},
     "transition": {"core": upgrades.check_transition},
+    "fork_choice": dict.fromkeys(fork_choice.HANDLERS, fork_choice.check_fork_choice),
+    "sync": {"optimistic": fork_choice.check_fork_choice},
     "genesis": {
         "initialization": states.check_genesis,
         "validity": states.check_genesis_validity,
@@ -59,11 +70,13 @@ HANDLERS: Final[dict[str, dict[str, Check]]] = {
 
 
 def find_check(case: Case) -> Check | None:
-    """What checks a case, or None when its fork or its handler is not supported."""
+    """What checks a case, or None when its fork, its handler or what it needs is not at hand."""
     if case.fork not in FORKS:
         return None
     if case.runner == "ssz_static":  # its handlers are the names of records
         return ssz.check_static if case.handler in ssz.get_scope(case.preset, case.fork).records else None
+    if case.runner == "fork_choice" and not fork_choice.is_supported(case):
+        return None
     return HANDLERS.get(case.runner, {}).get(case.handler)
 
 
