@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 from anchor.bundle.evidence import Evidence, Expectations
@@ -14,7 +15,7 @@ from anchor.bundle.types import MAX_BUNDLE_BYTES
 from anchor.bundle.verdict import Verdict
 from anchor.bundle.verify import verify_bundle
 from anchor.consensus.entries import require_model, require_version
-from anchor.consensus.text import format_identity, parse_identity, parse_stage
+from anchor.consensus.text import encode_name, format_identity, parse_identity, parse_stage
 from anchor.errors import Invalid, InvalidEntry, Misuse, Unavailable, Unsafe
 from anchor.files import told_plainly
 from anchor.ml.leaves import Progress
@@ -105,8 +106,15 @@ def read_bundle(file: Path) -> bytes:
     if not file.exists():
         fix = "Name it with --bundle, or make one: anchor bundle --help"
         raise Unavailable(f"There is no bundle {file}.", fix=fix)
-    with told_plainly(file, "read"), file.open("rb") as handle:
+    with told_plainly(file, "read"), open(file, "rb", opener=_open_without_waiting) as handle:
+        if not S_ISREG(os.fstat(handle.fileno()).st_mode):
+            raise Unavailable(f"The bundle {file} is not a regular file.", fix="Give a copy of it in a file.")
         return handle.read(MAX_BUNDLE_BYTES + 1)
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    """Opens a FIFO at once too: in a model's folder, whoever made the folder may have put one there."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _read_evidence(file: Path, trust: Trust, expected: Expectations, now: int | None) -> Evidence:
@@ -143,9 +151,9 @@ def _expect(
 def _require_names(model: str, version: str | None) -> None:
     try:
         if model:
-            require_model(model.encode())
+            require_model(encode_name(model))
         if version is not None:
-            require_version(version.encode())
+            require_version(encode_name(version))
     except InvalidEntry as error:
         raise Misuse(error.what, fix="Write organisation/name, or organisation/name@version.") from None
 

@@ -91,7 +91,6 @@ class Watch:
     def _draw(self, text: str) -> None:
         if not self._terminal.as_json:
             self._terminal.err.write(text)
-            self._terminal.err.flush()
 
 
 def format_time(seconds: int) -> str:

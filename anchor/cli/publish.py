@@ -98,9 +98,10 @@ def _name(options: Namespace) -> Publish:
     """The publication, but for its manifest. Raises Misuse for names that are none."""
     from anchor.consensus.containers.entries import Publish
     from anchor.consensus.entries import require_model, require_version
+    from anchor.consensus.text import encode_name
     from anchor.errors import InvalidEntry, Misuse
 
-    model, version = [name.encode("utf-8", "surrogateescape") for name in (options.model, options.version)]
+    model, version = encode_name(options.model), encode_name(options.version)
     try:
         require_model(model)
         require_version(version)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Final
 
@@ -25,6 +26,11 @@ STAGES: Final = {
     "production": STAGE_PRODUCTION,
     "archived": STAGE_ARCHIVED,
 }
+
+
+def encode_name(text: str) -> bytes:
+    """The bytes of a name that someone typed. What is not UTF-8 becomes what no name may hold."""
+    return text.encode("utf-8", "backslashreplace")
 
 
 def format_identity(identity: bytes) -> str:
@@ -82,8 +88,7 @@ def format_checkpoint(checkpoint: Checkpoint) -> str:
 
 def parse_checkpoint(text: str) -> Checkpoint:
     """The checkpoint that `text`, `root:epoch`, names; the root's `0x` may be left out. Raises Misuse."""
-    digits, _, number = text.removeprefix("0x").partition(":")
-    is_root = len(digits) == 64 and set(digits) <= set("0123456789abcdefABCDEF")
-    if not (is_root and number.isascii() and number.isdecimal() and int(number[:21]) <= UINT64_MAX):
+    match = re.fullmatch(r"(?:0x)?([0-9a-fA-F]{64}):([0-9]{1,20})", text)
+    if not match or int(match[2]) > UINT64_MAX:
         raise Misuse(f"{text!r} is no checkpoint.", fix="Write root:epoch, as in 0x6d…3f:12.")
-    return Checkpoint(epoch=int(number), root=bytes.fromhex(digits))
+    return Checkpoint(epoch=int(match[2]), root=bytes.fromhex(match[1]))

@@ -103,6 +103,8 @@ class Batch:
     """What one commit adds."""
 
     blocks: tuple[Block, ...] = ()
+    parent: bytes | None = None
+    """Root of the block that they follow."""
     snapshots: tuple[Snapshot, ...] = ()
     """Where there are any, they replace those that are not kept."""
     entries: tuple[StoredEntry, ...] = ()
@@ -174,13 +176,20 @@ class Store:
     # What changes it.
 
     def reserve(self, epoch: int) -> None:
-        """Records that something may be signed in `epoch` from now on, and never again after a restart."""
+        """Records that something may be signed in `epoch` from now on, and never again after a restart.
+
+        Raises Unavailable when it was reserved already: whoever did that signs in it.
+        """
+        sql = "UPDATE ledger SET reserved = ? WHERE reserved < ?"
         with self._transaction():
-            self._connection.execute("UPDATE ledger SET reserved = ? WHERE reserved < ?", (epoch, epoch))
+            if not self._connection.execute(sql, (epoch, epoch)).rowcount:
+                raise self._is_shared()
 
     def commit(self, batch: Batch) -> None:
-        """Adds a batch: all of it, or nothing."""
+        """Adds a batch: all of it, or nothing. Raises Unavailable when its parent is not the newest block."""
         with self._transaction():
+            if batch.blocks and batch.parent != self._find_newest_root():
+                raise self._is_shared()
             run = self._connection.executemany
             run(
                 "INSERT INTO blocks VALUES (?, ?, ?, ?)",
@@ -197,6 +206,19 @@ class Store:
                 [(e.position, e.root, e.slot, e.timestamp, e.ssz) for e in batch.entries],
             )
             run("INSERT OR IGNORE INTO manifests VALUES (?, ?)", batch.manifests)
+
+    def _find_newest_root(self) -> bytes | None:
+        sql = """
+            SELECT root FROM
+            (SELECT slot, root FROM snapshots WHERE slot = 0 UNION ALL SELECT slot, root FROM blocks)
+            ORDER BY slot DESC LIMIT 1
+        """
+        row = next(self._rows((bytes,), sql), None)
+        return None if row is None else row[0]
+
+    def _is_shared(self) -> Unavailable:
+        """The lock keeps other writers out; this stops what gets past it (a lock that was deleted, say)."""
+        return Unavailable(f"Another process has written to {self._path} meanwhile.", fix="Try again.")
 
     # What reads it.
 
@@ -260,6 +282,11 @@ class Store:
         """The entry at `position` of the ledger's list."""
         return next(self.get_entries(position, position + 1), None)
 
+    def find_entry_by_root(self, root: bytes) -> StoredEntry | None:
+        """The entry with this root."""
+        row = next(self._rows(ENTRY, "SELECT * FROM entries WHERE root = ?", root), None)
+        return None if row is None else StoredEntry(*row)
+
     def get_entries(self, start: int, stop: int) -> Iterator[StoredEntry]:
         """Entries at positions start … stop - 1, ascending."""
         sql = "SELECT * FROM entries WHERE position >= ? AND position < ? ORDER BY position"
@@ -320,5 +347,5 @@ def _told_plainly(path: Path) -> Iterator[None]:
         raise Unavailable(
             f"{path} cannot be used now: {error}.", fix="Check the disk's space and the file's owner."
         ) from None
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter where a message quotes damage
         raise CorruptedLedger(f"{path} is damaged: {error}.", fix=RESTORE) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -222,3 +223,12 @@ print(*sys.modules)
     loaded = {name.split(".")[0] for name in done.stdout.split()}
     assert "pyblst" in loaded
     assert not loaded & {"numpy", "aiohttp", "web3", "yaml", "cramjam", "py_ecc", "sqlite3", "asyncio", "ssl"}
+
+
+def test_a_fifo_in_the_place_of_the_bundle_is_not_waited_for(
+    published: Published, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (model / "model.anchor").unlink()
+    os.mkfifo(model / "model.anchor")
+    assert main(["verify", str(model), *stated(published)]) == 3
+    assert "not a regular file" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -19,6 +20,7 @@ from anchor.bundle.trust import (
     read_network_id,
     remove_trust,
     resolve_trust,
+    to_json,
 )
 from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.errors import Misuse, Unavailable
@@ -157,3 +159,17 @@ def test_a_networks_description_gives_its_identity(tmp_path: Path) -> None:
         path.write_text(content, encoding="latin-1")
         with pytest.raises(Misuse):
             read_network_id(path)
+
+
+def test_a_name_that_stands_twice_is_not_taken() -> None:
+    one, other = ({"lab": to_json(Trust(Checkpoint(epoch=n, root=bytes(32)), name="lab"))} for n in (1, 2))
+    twice = f"{json.dumps(one)[:-1]}, {json.dumps(other)[1:]}"
+    with pytest.raises(Misuse, match="not a trust store"):
+        decode_store(f'{{"schema": "anchor-trust/1", "trust": {twice}}}'.encode(), "it")
+
+
+def test_without_a_home_there_is_no_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", Mock(side_effect=RuntimeError))
+    with pytest.raises(Misuse, match="home"):
+        get_store_path()

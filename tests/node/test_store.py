@@ -24,9 +24,10 @@ def _snapshot(slot: int, *, kept: bool) -> Snapshot:
     return Snapshot(slot=slot, root=_root(slot), ssz=b"state %d" % slot, kept=kept)
 
 
-def _batch(*slots: int, kept: bool = False) -> Batch:
+def _batch(*slots: int, after: int = 0, kept: bool = False) -> Batch:
     return Batch(
         blocks=tuple(map(_block, slots)),
+        parent=_root(after),
         snapshots=(_snapshot(slots[0], kept=kept), _snapshot(slots[-1], kept=False)),
         entries=tuple(StoredEntry(slot, _root(1000 + slot), slot, 77, b"entry %d" % slot) for slot in slots),
         manifests=((_root(7), b"manifest"),),
@@ -65,7 +66,7 @@ def test_what_was_committed_is_there_after_reopening(tmp_path: Path, store: Stor
 
 def test_a_batch_is_all_or_nothing(store: Store) -> None:
     store.commit(_batch(8, 9))
-    clash = Batch(blocks=(_block(10), _block(9)), snapshots=(_snapshot(10, kept=True),))
+    clash = Batch(blocks=(_block(10), _block(9)), parent=_root(9), snapshots=(_snapshot(10, kept=True),))
     with pytest.raises(CorruptedLedger):
         store.commit(clash)
     assert store.find_block_before(99) == _block(9)
@@ -74,16 +75,25 @@ def test_a_batch_is_all_or_nothing(store: Store) -> None:
 
 def test_only_kept_snapshots_outlive_the_next_commit(store: Store) -> None:
     store.commit(_batch(8, 15, kept=True))
-    store.commit(_batch(16, 23))
-    store.commit(_batch(24, 31))
+    store.commit(_batch(16, 23, after=15))
+    store.commit(_batch(24, 31, after=23))
     assert [store.get_snapshot_before(slot).slot for slot in (7, 23, 30, 99)] == [0, 8, 24, 31]
     assert store.get_newest_kept_slot() == 8
 
 
 def test_a_reservation_never_goes_back(store: Store) -> None:
     store.reserve(5)
-    store.reserve(3)
+    for epoch in (5, 3):  # who reserved it signs in it
+        with pytest.raises(Unavailable, match="Another process"):
+            store.reserve(epoch)
     assert store.get_reserved() == 5
+
+
+def test_blocks_follow_the_newest(store: Store) -> None:
+    store.commit(_batch(8, 9))
+    with pytest.raises(Unavailable, match="Another process"):
+        store.commit(_batch(16, 17))
+    assert store.find_block_before(99) == _block(9)
 
 
 def test_a_reader_sees_one_moment(tmp_path: Path, store: Store) -> None:
