@@ -84,7 +84,7 @@ def test_reading_is_bounded(tmp_path: Path) -> None:
 
 def test_where_one_stands_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(Misuse, match="the folder that you are in"), new_folder(Path(".")):
+    with pytest.raises(Misuse, match="the folder that you are in"), new_folder(Path()):
         pass
 
 

@@ -26,7 +26,7 @@ from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.consensus.hardcoded import TABLES, Table, get_newest_checkpoint, get_table
 from anchor.consensus.presets import LEDGER
 from anchor.consensus.text import encode_name, format_checkpoint
-from anchor.errors import Misuse, Unavailable
+from anchor.errors import Misuse, NoSuchRecord
 from anchor.merkle.proof import build_multiproof, build_proof
 
 
@@ -35,8 +35,8 @@ def build_bundle(
 ) -> bytes:
     """The bundle of `model`'s `version` that leads from `trusted` to the newest state that votes can show.
 
-    Raises Misuse for an epoch that is not the trusted block's, Unavailable for a checkpoint that is not final
-    here, a version that is not published in a final state, or votes that are not known.
+    Raises Misuse for an epoch that is not the trusted block's, NoSuchRecord for a checkpoint that is not
+    final here or a version that is not published in a final state, Unavailable for votes that are not known.
     """
     start = _get_trusted(view, trusted)
     way = [start]
@@ -69,7 +69,7 @@ def _get_trusted(view: LedgerView, trusted: Checkpoint) -> Place:
         )
     newest = view.get_finalized_checkpoint()
     if epoch > newest.epoch or view.get_checkpoint(epoch).root != trusted.root:
-        raise Unavailable(
+        raise NoSuchRecord(
             f"{format_checkpoint(trusted)} is not final on this ledger.",
             fix=f"The newest checkpoint that is: {format_checkpoint(newest)}.",
         )
@@ -135,7 +135,7 @@ def _find_version(state: BeaconState, newest: Place, model: str, version: str) -
     for position, leaf in enumerate(state.versions):
         if (leaf.model, leaf.version) == wanted:
             return position
-    raise Unavailable(
+    raise NoSuchRecord(
         f"{model}@{version} is not in the newest state that the ledger can show to be final, of epoch "
         f"{newest.checkpoint.epoch}.",
         fix="Check the name, or wait until its block is final: anchor status",

@@ -67,6 +67,8 @@ def get_store_path() -> Path:
 
 def resolve_trust(text: str, store: Path | None = None) -> Trust:
     """The trust that `text` gives: `root:epoch`, or a name in the store. Raises Misuse for neither."""
+    if not text:
+        raise Misuse("No trusted checkpoint is given.", fix="Give root:epoch, or a name of your trust store.")
     if ":" in text:
         return Trust(parse_checkpoint(text))
     known = load_store(store or get_store_path())

@@ -49,7 +49,7 @@ from anchor.consensus.entries import (
 )
 from anchor.consensus.hardcoded import TABLES, Table, get_table
 from anchor.consensus.presets import LEDGER
-from anchor.consensus.text import format_identity, get_stage_name
+from anchor.consensus.text import format_checkpoint, format_duration, format_identity, get_stage_name
 from anchor.consensus.weak_subjectivity import compute_expiry_by_timestamp
 from anchor.errors import (
     InvalidEvidence,
@@ -113,7 +113,7 @@ def _verify_trusted_block(block: TrustedBlock, trusted: Checkpoint) -> Place:
     if root != trusted.root:
         raise InvalidEvidence(
             f"The bundle starts at block 0x{root.hex()}, and you trust 0x{trusted.root.hex()}.",
-            fix="Make the bundle for your checkpoint: anchor bundle MODEL --for root:epoch",
+            fix=f"Make one that starts there: anchor bundle MODEL@VERSION --for {format_checkpoint(trusted)}",
         )
     if epoch != trusted.epoch:
         raise InvalidEvidence(
@@ -155,8 +155,9 @@ def _verify_age(block: TrustedBlock, accepts_stale: bool, now: int) -> bool:
     )
     if now >= expiry and not accepts_stale:
         raise StaleTrust(
-            f"The trusted block is {now - block.timestamp} seconds old, and the network's weak-subjectivity "
-            f"period is {expiry - block.timestamp}: who has left since could forge what follows.",
+            f"The trusted block is {format_duration(now - block.timestamp)} old, and the network's "
+            f"weak-subjectivity period is {format_duration(expiry - block.timestamp)}: who has left since "
+            "could forge what follows.",
             fix="Get a newer checkpoint from a source that you trust, or say --allow-stale-trust.",
         )
     return now >= expiry
@@ -245,10 +246,12 @@ def _verify_identity(status: Status, expected: Expectations) -> None:
 def _verify_stage(status: Status, expected: Expectations, now: int) -> None:
     """Step 12 (rule 2)."""
     age = now - status.timestamp
+    model, version = status.version.model.decode(), status.version.version.decode()
     if expected.max_age is not None and age > expected.max_age:
         raise RefusedModel(
-            f"The status in the bundle is {age} seconds old, and you accept {expected.max_age}.",
-            fix="Get a fresh bundle: anchor bundle MODEL --for root:epoch",
+            f"The status in the bundle is {format_duration(age)} old, and you accept "
+            f"{format_duration(expected.max_age)}.",
+            fix=f"Get a fresh one: anchor bundle {model}@{version} --for root:epoch",
         )
     stage = status.version.stage
     if expected.stage is not None and expected.stage != stage:

@@ -48,7 +48,10 @@ def _make(options: Namespace) -> Outcome:
 
     model, at, version = (options.model or "").partition("@")
     if not (model and at and version and options.trusted):
-        raise Misuse("A bundle takes MODEL@VERSION and --for.", fix="See: anchor bundle --help")
+        raise Misuse(
+            "A bundle is of one published version, for one trusted checkpoint.",
+            fix="Give MODEL@VERSION and --for ROOT:EPOCH; see: anchor bundle --help",
+        )
     trusted = parse_checkpoint(options.trusted)
     with open_reader(get_folder(options)) as chain:
         data = build_bundle(chain, model, version, trusted)

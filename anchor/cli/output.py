@@ -64,7 +64,7 @@ class Terminal:
     def __init__(self, *, as_json: bool = False, color: bool = True) -> None:
         self.as_json = as_json
         self.out, self.err = Stream(sys.stdout), Stream(sys.stderr)
-        self._color = color and not as_json and "NO_COLOR" not in os.environ
+        self._color = color and not as_json and not os.environ.get("NO_COLOR")
 
     def paint(self, text: str, color: str) -> str:
         """`text` in a colour of COLORS, where standard output is a terminal."""
@@ -148,6 +148,11 @@ def format_bytes(count: int) -> str:
         size /= 1000
         units.pop(0)
     return f"{size:.0f} {units[0]}" if units[0] == "B" else f"{size:.1f} {units[0]}"
+
+
+def format_count(number: int, what: str) -> str:
+    """ "1 file", "2 files"."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int = 80) -> str:

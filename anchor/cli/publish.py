@@ -9,7 +9,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from anchor.cli.keygen import root_file
-from anchor.cli.ledgers import Watch, add_ledger_option, get_folder, unlock
+from anchor.cli.ledgers import Watch, add_ledger_option, get_folder, repeat_ledger, unlock
 from anchor.cli.output import Outcome, Terminal, format_bytes, printable
 from anchor.cli.secrets import add_key_options, read_key, read_key_passphrase
 
@@ -154,9 +154,10 @@ def _save(place: Path, bundle: bytes, options: Namespace, trusted: Checkpoint) -
         write_over(place, bundle)
     except Unavailable as error:
         name = f"{options.model}@{options.version}"
+        ledger = repeat_ledger(options)
         raise Unavailable(
             f"{name} is published and final, but its bundle is not written: {error.what}",
-            fix=f"Make it with: anchor bundle {name} --for {format_checkpoint(trusted)} -o FILE",
+            fix=f"Make it with: anchor bundle {name} --for {format_checkpoint(trusted)}{ledger} -o FILE",
         ) from None
 
 

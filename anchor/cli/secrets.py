@@ -8,7 +8,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from anchor.errors import Misuse
+from anchor.errors import Misuse, Unavailable
 
 if TYPE_CHECKING:
     from anchor.node.keys import KeyFile
@@ -79,10 +79,12 @@ def _ask(what: str, *, confirm: bool) -> str:
 
 
 def read_key(path: str, kind: str) -> KeyFile:
-    """The key file at `path`. Raises Misuse when it is of another kind."""
+    """The key file at `path`. Raises Unavailable when it is not there, Misuse when it is of another kind."""
     from anchor.files import read_bounded
     from anchor.node.keys import MAX_FILE_BYTES, decode_key_file
 
+    if not Path(path).exists():
+        raise Unavailable(f"There is no key {path}.", fix="Name its file, or make one with: anchor keygen")
     file = decode_key_file(read_bounded(Path(path), MAX_FILE_BYTES, "a key file"), path)
     if file.kind != kind:
         raise Misuse(f"{path} is a {file.kind} key, and a {kind} key is needed.", fix="Give the other file.")

@@ -1,8 +1,9 @@
-"""What people write and read: identities (`ed25519:` and 64 hexadecimal digits), stages, checkpoints."""
+"""What people write and read: identities (`ed25519:` and 64 digits), stages, checkpoints, times."""
 
 from __future__ import annotations
 
 import re
+import time
 from typing import Final
 
 from anchor.consensus.containers.entries import Key
@@ -49,7 +50,8 @@ def parse_identity(text: str) -> bytes:
     try:
         require_key(Key(scheme=SCHEME_ED25519, public_key=identity))
     except InvalidSignature as error:
-        raise Misuse(f"{text!r} is no safe key: {error.what}") from None
+        what = f"{text!r} is no safe key: {error.what}"
+        raise Misuse(what, fix="Ask the publisher for it again.") from None
     return identity
 
 
@@ -64,6 +66,19 @@ def get_stage_name(stage: int) -> str:
     """A stage's name."""
     names = [name for name, number in STAGES.items() if number == stage]
     return names[0] if names else f"stage {stage}"
+
+
+def format_time_exactly(timestamp: int) -> str:
+    """A Unix time for programs (RFC 3339), UTC."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(timestamp))
+
+
+def format_duration(seconds: int) -> str:
+    """A length of time for people: "90 seconds", "3.5 days"."""
+    for unit, name in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * unit:
+            return f"{seconds / unit:.1f} {name}"
+    return f"{seconds} seconds"
 
 
 def format_checkpoint(checkpoint: Checkpoint) -> str:

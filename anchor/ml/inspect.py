@@ -151,9 +151,9 @@ def _find_parts(source: Source, found: Survey, rows: Iterable[TensorRow]) -> Ite
 
 
 def _find_weights(paths: Iterable[str], rows: Iterable[TensorRow]) -> Part:
-    for row in rows:
-        if set_of(row.path) not in STATE_SETS:
-            return Part("weights", row.path)
+    files = list(dict.fromkeys([row.path for row in rows if set_of(row.path) not in STATE_SETS]))
+    if files:
+        return Part("weights", files[0], f"and {len(files) - 1} more" if len(files) > 1 else "")
     for path in paths:
         if path.endswith(_OPAQUE_WEIGHTS) and not any(
             path.rpartition("/")[2].startswith(names) for names in (*_FILES.values(), ("training_args",))

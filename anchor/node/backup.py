@@ -41,7 +41,7 @@ from anchor.node.folder import (
     write_description,
 )
 from anchor.node.keys import MAX_FILE_BYTES, decode_key_file
-from anchor.node.store import Batch, Store
+from anchor.node.store import FILE, Batch, Store, require_store
 from anchor.types import Limit, uint64
 
 MAGIC: Final = b"anchor backup 1\n"
@@ -75,6 +75,7 @@ def export_ledger(folder: Path, path: Path) -> int:
 
     Raises Misuse when `path` exists, Unavailable and CorruptedLedger as reading does.
     """
+    require_store(folder / FILE)
     keys = read_bounded(folder / KEYS, MAX_FILE_BYTES, "a key file")
     with open_reader(folder) as chain, new_file(path, mode=PRIVATE) as file:
         writer = _Writer(file)

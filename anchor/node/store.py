@@ -282,6 +282,11 @@ class Store:
         """The entry at `position` of the ledger's list."""
         return next(self.get_entries(position, position + 1), None)
 
+    def find_entry_by_root(self, root: bytes) -> StoredEntry | None:
+        """The entry with this root."""
+        row = next(self._rows(ENTRY, "SELECT * FROM entries WHERE root = ?", root), None)
+        return None if row is None else StoredEntry(*row)
+
     def get_entries(self, start: int, stop: int) -> Iterator[StoredEntry]:
         """Entries at positions start … stop - 1, ascending."""
         sql = "SELECT * FROM entries WHERE position >= ? AND position < ? ORDER BY position"
@@ -326,7 +331,8 @@ class Store:
 def require_store(path: Path) -> None:
     """Raises Unavailable when there is no store at `path`."""
     if not path.is_file():
-        raise Unavailable(f"There is no ledger in {path.parent}.", fix="Start one with: anchor init")
+        fix = "Name its folder with --ledger, or start one with: anchor init"
+        raise Unavailable(f"There is no ledger in {path.parent}.", fix=fix)
 
 
 RESTORE: Final = "Bring the ledger back from a backup with: anchor import"

@@ -111,7 +111,14 @@ def test_a_required_stage_needs_a_maximum_age(published: Published) -> None:
 
 
 def test_an_old_status_is_refused_where_its_age_matters(published: Published) -> None:
-    refuse(published, published.older, RefusedModel, "seconds old", max_age=WEEK, now=published.now + WEEK)
+    refuse(
+        published,
+        published.older,
+        RefusedModel,
+        "7.0 days old, and you accept 7.0 days",
+        max_age=WEEK,
+        now=published.now + WEEK,
+    )
 
 
 # Rule 5: only names that can be shown are

@@ -15,7 +15,7 @@ import pytest
 
 from anchor.bundle import api
 from anchor.cli.main import main
-from anchor.cli.verify import parse_duration
+from anchor.cli.verify import WEIGHTS_EQUAL, parse_duration
 from anchor.consensus.text import format_checkpoint, format_identity
 from anchor.errors import Misuse
 from tests.bundle.chains import Published
@@ -78,6 +78,26 @@ def test_verify_names_the_tensor_and_the_chunk(
     assert re.search(r"^TAMPERED    layers\.1\.weight +0 +\d+-\d+$", text, re.MULTILINE)
     assert "EXTRA" in text and "\x1b" not in text
     assert all(len(line) <= 80 for line in text.splitlines() if line.startswith(("TAMPERED", "EXTRA")))
+
+
+def test_verify_says_alike_things_once(
+    published: Published, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (model / "model.safetensors").rename(model / "renamed.safetensors")
+    assert main(["verify", str(model), *stated(published)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert "layers.0.weight and 1 more: Its file is not there." in lines
+    assert WEIGHTS_EQUAL in lines
+
+
+def test_a_refusal_says_what_to_do_on_a_line_of_its_own(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkpoint = f"0x{'05' * 32}:0"
+    assert main(["verify", str(model), "--trust", checkpoint]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("Refused: The bundle starts at block 0x")
+    assert lines[1] == f"Make one that starts there: anchor bundle MODEL@VERSION --for {checkpoint}"
 
 
 def test_verify_in_json(published: Published, model: Path, capsys: pytest.CaptureFixture[str]) -> None:

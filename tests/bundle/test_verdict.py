@@ -18,7 +18,7 @@ from anchor.bundle.finality import Tally
 from anchor.bundle.trust import Trust
 from anchor.bundle.verdict import Verdict, describe_votes
 from anchor.consensus.containers.phase0 import Checkpoint
-from anchor.consensus.text import format_identity
+from anchor.consensus.text import format_duration, format_identity
 from anchor.errors import MalformedBundle, Misuse, TamperedFile, Unavailable
 from tests.bundle.chains import Published
 from tests.consensus.ledgers import BOB_ROOT, ROOT, identity
@@ -51,6 +51,34 @@ def test_an_untouched_model_is_verified(check: Callable[..., Verdict]) -> None:
     json.dumps(verdict.to_json(), default=bytes.hex)
 
 
+def test_a_verdict_reads_as_text(check: Callable[..., Verdict], model: Path) -> None:
+    verdict = check()
+    assert str(verdict).startswith(f"{verdict.summary}\n  trust: 0x")
+    assert repr(verdict) == f"<Verdict: {verdict.summary}>"
+    assert "identity not stated: say who may publish it (--publisher)." in str(check(publisher=None))
+    flip(model / "model.safetensors")
+    for number in range(25):
+        (model / f"evil{number}\x1b[2J").write_text("")
+    lines = str(check()).splitlines()
+    assert "  TAMPERED 'layers.1.weight' in 'model.safetensors'" not in lines  # beyond those that are listed
+    assert lines[1] == "  TAMPERED 'model.safetensors'" and lines[2] == "  EXTRA 'evil0\\x1b[2J'"
+    assert "  … and 7 more" in lines
+    assert str(check(model="acme/other")).startswith(
+        "Refused: The bundle is of acme/tiny@1.0, not of acme/other."
+    )
+
+
+def test_one_file_of_a_folder_is_not_the_whole(check: Callable[..., Verdict], model: Path) -> None:
+    (model / "adapter_config.json").write_text("{}")
+    verdict = check(path=model / "model.safetensors", bundle=model / "model.anchor")
+    assert verdict.exit_code == 4
+    assert verdict.files is not None
+    assert {file.path: file.answer for file in verdict.files.files} == {
+        "config.json": "MISSING",
+        "model.safetensors": "OK",
+    }
+
+
 def test_the_words_say_what_it_rests_on(check: Callable[..., Verdict], published: Published) -> None:
     grounds = dict(check().grounds)
     assert grounds["trust"].startswith(f"0x{published.genesis.root[:4].hex()}…:0, as you gave it, of 2027-")
@@ -61,6 +89,13 @@ def test_the_words_say_what_it_rests_on(check: Callable[..., Verdict], published
     assert grounds["signed"] == "Ed25519, by keys that were valid at entry 9"
     assert grounds["stage"] == "development; not revoked"
     assert grounds["lineage"] == "the publisher's claim"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(119, "119 seconds"), (120, "2.0 minutes"), (302400, "3.5 days")]
+)
+def test_lengths_of_time_are_for_people(seconds: int, words: str) -> None:
+    assert format_duration(seconds) == words
 
 
 def test_the_words_of_the_evidence() -> None:
@@ -262,6 +297,16 @@ def test_open_verified_has_the_shape_of_safe_open(published: Published, model: P
     again = anchor.open_verified(model, None, Trust(published.genesis), **stated)
     with again as opened, pytest.raises(TamperedFile):
         opened.get_bytes("layers.1.weight")
+
+
+def test_the_bundle_is_the_one_beside_the_model(published: Published, model: Path) -> None:
+    stated: dict[str, Any] = {"model": "acme/tiny", "publisher": ALICE_ID, "now": published.now}
+    assert anchor.verify(model, trust=Trust(published.genesis), **stated)
+    with anchor.open_verified(model, trust=Trust(published.genesis), **stated) as opened:
+        assert opened.keys() == ["layers.0.weight", "layers.1.weight"]
+    for use in (anchor.verify, anchor.open_verified):
+        with pytest.raises(Misuse, match="No trusted checkpoint"):
+            use(model, **stated)
 
 
 def test_open_verified_needs_identity(published: Published, model: Path) -> None:

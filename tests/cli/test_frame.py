@@ -93,9 +93,32 @@ def test_bash_completion_completes() -> None:
         [sys.executable, "-m", "anchor.cli.main", "completion", "bash"],
         capture_output=True, text=True, check=True, cwd=ROOT,
     ).stdout  # fmt: skip
-    asked = f"{script}\nCOMP_WORDS=(anchor ver); COMP_CWORD=1; _anchor; echo ${{COMPREPLY[*]}}"
-    done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["verify"]
+    for words, expected in (("ver", "verify"), ("verify m --tr", "--trust"), ("trust re", "remove")):
+        place = len(words.split())
+        asked = f"{script}\nCOMP_WORDS=(anchor {words}); COMP_CWORD={place}; _anchor; echo ${{COMPREPLY[*]}}"
+        done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
+        assert done.stdout.split() == [expected]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["verify", "--help"]])
+def test_a_terminal_without_our_signs_is_no_error(arguments: list[str]) -> None:
+    narrow = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [sys.executable, "-m", "anchor.cli.main", *arguments],
+        capture_output=True, text=True, cwd=ROOT, env=narrow, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\u2026" in done.stdout
+
+
+@pytest.mark.parametrize(("value", "colored"), [("1", False), ("", True)])
+def test_no_color_counts_where_it_is_not_empty(
+    value: str, colored: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("NO_COLOR", value)
+    terminal = Terminal()
+    monkeypatch.setattr(terminal.out, "isatty", lambda: True)
+    assert ("\x1b" in terminal.paint("words", "red")) is colored
 
 
 def test_a_closed_pipe_is_no_error() -> None:

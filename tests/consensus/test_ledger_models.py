@@ -144,7 +144,7 @@ def test_which_changes_of_stage_there_are(chain: Chain, from_stage: int, to_stag
     ("changes", "match"),
     [
         ({"manifest_root": b"\x66" * 32}, "has manifest"),
-        ({"from_stage": STAGE_STAGING, "to_stage": STAGE_PRODUCTION}, "in stage 0"),
+        ({"from_stage": STAGE_STAGING, "to_stage": STAGE_PRODUCTION}, "in development"),
         ({"sequence": 1}, "after 0 changes"),
         ({"version": b"9.9"}, "no version"),
     ],

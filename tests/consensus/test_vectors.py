@@ -14,9 +14,6 @@ from tests.vectors.cut import ARCHIVE
 
 UNSUPPORTED = {
     "fork_choice",
-    "light_client/data_collection",
-    "light_client/sync",
-    "light_client/update_ranking",
     "sync",
 }
 """Runners, or their handlers, whose checks are still to come."""

@@ -23,7 +23,7 @@ try:
 except ImportError:
     IMPLEMENTATIONS = ()
 
-DATA = random.Random(7).randbytes(3 << 20)  # noqa: S311
+DATA = random.Random(7).randbytes(3 << 20)
 PADDING_EDGES = [0, 1, 31, 32, 54, 55, 56, 57, 63, 64, 65, 119, 120, 127, 128, 129, 1000]
 
 

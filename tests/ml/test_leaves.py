@@ -17,7 +17,7 @@ from anchor.ml import leaves
 from anchor.ml.leaves import CHUNK_SIZE, complement, hash_ranges, hash_skeleton
 
 SIZE = 3000
-DATA = random.Random(3).randbytes(SIZE)  # noqa: S311
+DATA = random.Random(3).randbytes(SIZE)
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_the_complement_of_nothing_is_everything() -> None:
 
 @pytest.mark.parametrize("length", [CHUNK_SIZE - 1, CHUNK_SIZE, CHUNK_SIZE + 1, 11 * CHUNK_SIZE + 77])
 def test_chunks_are_a_mebibyte(tmp_path: Path, length: int) -> None:
-    data = random.Random(length).randbytes(length)  # noqa: S311
+    data = random.Random(length).randbytes(length)
     path = tmp_path / "large"
     path.write_bytes(data)
     with path.open("rb") as file:

@@ -114,7 +114,7 @@ def _finish_all(home: Path, versions: list[str]) -> None:
 
 @pytest.mark.slow
 def test_killed_at_random(home: Path) -> None:
-    chance = random.Random(11)  # noqa: S311
+    chance = random.Random(11)
     start = time.monotonic()
     _publish(home, "0").communicate(timeout=120)
     longest = time.monotonic() - start
@@ -134,7 +134,7 @@ def test_killed_at_random(home: Path) -> None:
 @pytest.mark.slow
 def test_killed_while_a_ledger_is_made(tmp_path: Path) -> None:
     """The folder is there whole, or not at all."""
-    chance = random.Random(12)  # noqa: S311
+    chance = random.Random(12)
     start = time.monotonic()
     _run(tmp_path, "init", "whole")
     longest = time.monotonic() - start

@@ -207,7 +207,7 @@ def test_a_flipped_bit_is_told(ledger: Made, table: str) -> None:
 def test_flipped_bits_anywhere_in_the_file_are_told_or_harmless(ledger: Made) -> None:
     """Most of all in the heads of pages and at their ends, where rows say what they hold."""
     folder, _ = ledger
-    whole, chance = (folder / FILE).read_bytes(), random.Random(5)  # noqa: S311
+    whole, chance = (folder / FILE).read_bytes(), random.Random(5)
     told = 0
     for _ in range(40):
         page = 4096 * chance.randrange(len(whole) // 4096)

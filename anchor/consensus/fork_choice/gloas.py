@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from anchor.consensus.containers.phase0 import AttestationData, BeaconBlock, Checkpoint, SignedBeaconBlock
 from anchor.consensus.fork_choice.bellatrix import PayloadStatus
 from anchor.consensus.fork_choice.payloads import PayloadRules
-from anchor.consensus.fork_choice.phase0 import require_now
+from anchor.consensus.fork_choice.phase0 import Imported, require_now
 from anchor.consensus.fork_choice.store import Store
 from anchor.consensus.fork_choice.tree import NOWHERE, ForkChoiceNode, Place
 from anchor.consensus.forks.arithmetic import require
@@ -64,6 +64,17 @@ class GloasForkChoice(PayloadRules):
             lambda: f"The block of slot {block.slot} builds on its parent's payload, which has not come.",
         )
 
+    def verify_block(self, store: Store, root: Root, signed_block: SignedBeaconBlock) -> Imported:
+        imported = super().verify_block(store, root, signed_block)
+        body: Body = signed_block.message.body
+        votes = self.list_payload_votes(store, imported.state, body.payload_attestations)
+        return imported._replace(payload_votes=votes)
+
+    def apply_block(self, store: Store, imported: Imported) -> None:
+        for vote in imported.payload_votes:
+            self.record_payload_vote(store, vote)
+        super().apply_block(store, imported)
+
     def find_parent_node(self, store: Store, block: BeaconBlock) -> ForkChoiceNode:
         if block.parent_root not in store.blocks:
             return ForkChoiceNode(block.parent_root)
@@ -81,9 +92,6 @@ class GloasForkChoice(PayloadRules):
         super().add_block(store, root, block, state, unrealized_justification, timeliness)
         store.payload_timeliness_vote[root] = [None] * self.preset.PTC_SIZE
         store.payload_data_availability_vote[root] = [None] * self.preset.PTC_SIZE
-        body: Body = block.body
-        if block.parent_root in store.blocks:
-            self.notify_ptc_messages(store, state, body.payload_attestations)
 
     # Votes
 
@@ -124,7 +132,7 @@ class GloasForkChoice(PayloadRules):
         return is_previous and node.payload_status != PAYLOAD_STATUS_PENDING
 
     def should_apply_proposer_boost(self, store: Store) -> bool:
-        """Whether the boosted block counts more: not when its parent is weak, and one of two by its proposer."""
+        """Whether the boosted block counts more: not if its parent is weak and its proposer made two."""
         if not super().should_apply_proposer_boost(store):
             return False
         block = store.blocks[store.proposer_boost_root]

@@ -9,7 +9,6 @@ from anchor.consensus.containers.gloas import (
     ExecutionPayloadBid,
     IndexedPayloadAttestation,
     PayloadAttestation,
-    PayloadAttestationData,
     PayloadAttestationMessage,
     SignedExecutionPayloadEnvelope,
 )
@@ -17,7 +16,7 @@ from anchor.consensus.containers.phase0 import BeaconBlock
 from anchor.consensus.fork_choice.deneb import Retrieve, retrieve_nothing
 from anchor.consensus.fork_choice.fulu import FuluForkChoice
 from anchor.consensus.fork_choice.phase0 import require_now
-from anchor.consensus.fork_choice.store import PayloadVotes, Store
+from anchor.consensus.fork_choice.store import PayloadVote, PayloadVotes, Store
 from anchor.consensus.fork_choice.tree import ForkChoiceNode
 from anchor.consensus.forks.arithmetic import require
 from anchor.consensus.forks.gloas import Gloas
@@ -100,7 +99,8 @@ class PayloadRules(FuluForkChoice):
         )
         if not is_from_block:
             self.verify_payload_vote(store, state, message)
-        self.record_payload_vote(store, index, data)
+        for place in self.get_places(members, index):
+            self.record_payload_vote(store, PayloadVote(place, data))
 
     def verify_payload_vote(self, store: Store, state: State, message: PayloadAttestationMessage) -> None:
         """Raises InvalidTransition unless a vote is of this slot, and signed."""
@@ -114,23 +114,32 @@ class PayloadRules(FuluForkChoice):
         )
         self.rules.verify_indexed_payload_attestation(state, indexed)
 
-    def record_payload_vote(self, store: Store, index: ValidatorIndex, data: PayloadAttestationData) -> None:
-        """Notes a member's vote in all its places of the committee."""
-        root = data.beacon_block_root
-        for place, member in enumerate(self.rules.get_ptc(store.block_states[root], data.slot)):
-            if member == index:
-                store.payload_timeliness_vote[root][place] = data.payload_present
-                store.payload_data_availability_vote[root][place] = data.blob_data_available
+    def get_places(self, members: Sequence[ValidatorIndex], index: ValidatorIndex) -> list[int]:
+        """Where a validator is in a payload committee."""
+        return [place for place, member in enumerate(members) if member == index]
 
-    def notify_ptc_messages(
+    def record_payload_vote(self, store: Store, vote: PayloadVote) -> None:
+        """Notes what was said at one place of a committee."""
+        data = vote.data
+        store.payload_timeliness_vote[data.beacon_block_root][vote.place] = data.payload_present
+        store.payload_data_availability_vote[data.beacon_block_root][vote.place] = data.blob_data_available
+
+    def list_payload_votes(
         self, store: Store, state: State, attestations: Sequence[PayloadAttestation]
-    ) -> None:
-        """Notes the votes that an imported block brings: they were verified with it."""
+    ) -> list[PayloadVote]:
+        """The votes that a block brings, which were verified with it; `state` is the one after it.
+
+        (The specification's `notify_ptc_messages`.)
+        """
+        votes = []
         for attestation in attestations:
-            data = attestation.data
-            if data.slot == store.block_states[data.beacon_block_root].slot:
-                for index in self.rules.get_indexed_payload_attestation(state, attestation).attesting_indices:
-                    self.record_payload_vote(store, index, data)
+            data, block_state = attestation.data, store.block_states[attestation.data.beacon_block_root]
+            if data.slot == block_state.slot:
+                members = self.rules.get_ptc(block_state, data.slot)
+                indexed = self.rules.get_indexed_payload_attestation(state, attestation)
+                for index in indexed.attesting_indices:
+                    votes += [PayloadVote(place, data) for place in self.get_places(members, index)]
+        return votes
 
     def payload_timeliness(self, store: Store, root: Root, timely: bool) -> bool:
         """Whether most of the committee say that a payload came in time (or, that it didn't)."""

@@ -17,7 +17,7 @@ from anchor.consensus.containers.phase0 import (
     SignedBeaconBlock,
 )
 from anchor.consensus.fork_choice.proposer import ProposerRules
-from anchor.consensus.fork_choice.store import Store
+from anchor.consensus.fork_choice.store import PayloadVote, Store
 from anchor.consensus.fork_choice.tree import NOWHERE, ForkChoiceNode
 from anchor.consensus.forks.arithmetic import require
 from anchor.consensus.forks.phase0.base import State
@@ -27,7 +27,7 @@ from anchor.params import GENESIS_EPOCH
 from anchor.types import Root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -51,6 +51,8 @@ class Imported(NamedTuple):
     """Likewise."""
     head: ForkChoiceNode
     """Before the block."""
+    payload_votes: Sequence[PayloadVote] = ()
+    """Since gloas: the votes on payloads that the block brings."""
 
 
 class ForkChoice(ProposerRules):
@@ -171,7 +173,7 @@ class ForkChoice(ProposerRules):
         """Raises an error unless a block is due, and descends from the finalised one."""
         slot, parent, current_slot = block.slot, block.parent_root, self.get_current_slot(store)
         require_now(
-            parent in store.blocks, lambda: f"The parent of block {slot}, {parent.hex()}, is unknown."
+            parent in store.blocks, lambda: f"The parent of the block of {slot}, {parent.hex()}, is unknown."
         )
         require(
             not store.tree.invalid[store.tree.places[ForkChoiceNode(parent)]],
@@ -268,9 +270,7 @@ class ForkChoice(ProposerRules):
             target.root == checkpoint_block,
             lambda: f"A vote's target is {target.root.hex()}, and its head follows {checkpoint_block.hex()}.",
         )
-        require_now(
-            slot < current_slot, lambda: f"A vote of slot {slot} counts after it: now is {current_slot}."
-        )
+        require_now(slot < current_slot, lambda: f"A vote of {slot} counts after it: now is {current_slot}.")
 
     def verify_target_epoch(self, store: Store, data: AttestationData) -> None:
         """Raises an error unless a vote's target is of this epoch or the previous one."""

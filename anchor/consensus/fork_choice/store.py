@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
+from anchor.consensus.containers.gloas import PayloadAttestationData
 from anchor.consensus.containers.phase0 import BeaconBlock, Checkpoint
 from anchor.consensus.fork_choice.tree import Tree
 from anchor.consensus.fork_choice.votes import Votes
@@ -15,6 +16,14 @@ Envelope = Any
 """An ExecutionPayloadEnvelope."""
 PayloadVotes = list[bool | None]
 """By place in the payload committee: what its member said, or None."""
+
+
+class PayloadVote(NamedTuple):
+    """What a member of a payload committee said."""
+
+    place: int
+    """In the committee."""
+    data: PayloadAttestationData
 
 
 @dataclass

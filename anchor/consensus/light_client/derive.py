@@ -9,117 +9,122 @@ from typing import Any
 
 from anchor.consensus.containers.phase0 import BeaconBlockHeader
 from anchor.consensus.light_client.headers import Branch, Forms, Header
-from anchor.errors import Misuse
 from anchor.merkle.gindex import GeneralizedIndex, get_depth
 from anchor.merkle.proof import build_proof
 from anchor.merkle.scope import Scope
+from anchor.merkle.ssz import get_generalized_index
 from anchor.params import EXECUTION_BLOCK_HASH_GINDEX_GLOAS, EXECUTION_PAYLOAD_GINDEX
 
 Block = Any
-"""A SignedBeaconBlock of any fork."""
+"""A SignedBeaconBlock of the deriver's fork."""
 State = Any
-"""A BeaconState of any fork."""
+"""A BeaconState of the deriver's fork."""
 Record = Any
-"""A record in the fork's form that the method names."""
+"""A record in the deriver's form, which the method names."""
 
 
 class Deriver:
-    """Makes light-client data in one fork's form; blocks and states may be of that fork or an earlier one."""
+    """Makes light-client data out of one fork's blocks and states; `scope` has the fork's records."""
 
     def __init__(self, forms: Forms, scope: Scope) -> None:
         self._forms, self._scope = forms, scope
 
-    def block_to_light_client_header(self, block: Block, scope: Scope) -> Header:
-        """The header of a block, whose records are those of `scope`."""
+    def block_to_light_client_header(self, block: Block) -> Header:
+        """The header of a block."""
         message = block.message
         beacon = BeaconBlockHeader(
             slot=message.slot,
             proposer_index=message.proposer_index,
             parent_root=message.parent_root,
             state_root=message.state_root,
-            body_root=scope.hash_tree_root(message.body),
+            body_root=self._scope.hash_tree_root(message.body),
         )
-        empty = self._default("LightClientHeader")
-        if "execution_branch" not in empty.fields or not self._forms.has_started("capella", message.slot):
-            return empty.replace(beacon=beacon)
-        body = scope.schema("BeaconBlockBody").tree(message.body)
-        if "execution" in empty.fields:
-            execution = self._to_execution_header(message.body.execution_payload, scope)
-            branch = build_proof(body, EXECUTION_PAYLOAD_GINDEX)
-            return empty.replace(beacon=beacon, execution=execution, execution_branch=branch)
-        return self._to_gloas_header(empty.replace(beacon=beacon), message, scope)
+        header = self._default("LightClientHeader").replace(beacon=beacon)
+        if "execution" in header.fields:
+            execution = self._to_execution_header(message.body.execution_payload)
+            branch = self._prove(message.body, EXECUTION_PAYLOAD_GINDEX)
+            return header.replace(execution=execution, execution_branch=branch)
+        if "execution_block_hash" in header.fields:
+            bid = message.body.signed_execution_payload_bid.message
+            branch = self._prove(message.body, EXECUTION_BLOCK_HASH_GINDEX_GLOAS)
+            return header.replace(execution_block_hash=bid.parent_block_hash, execution_branch=branch)
+        return header
 
-    def _to_gloas_header(self, header: Header, message: Any, scope: Scope) -> Header:
-        body = message.body
-        if self._forms.has_started("gloas", message.slot):
-            index = EXECUTION_BLOCK_HASH_GINDEX_GLOAS
-            block_hash = body.signed_execution_payload_bid.message.parent_block_hash
-        else:
-            index = self._forms.block_hash_gindex_at_slot(message.slot)
-            block_hash = body.execution_payload.block_hash
-        branch = build_proof(scope.schema("BeaconBlockBody").tree(body), index)
-        wanted = get_depth(EXECUTION_BLOCK_HASH_GINDEX_GLOAS)
-        return header.replace(execution_block_hash=block_hash, execution_branch=_lengthen(branch, wanted))
-
-    def _to_execution_header(self, payload: Any, scope: Scope) -> Record:
-        """A payload with roots for its lists, in this fork's form."""
-        empty = self._default("ExecutionPayloadHeader")
-        schemas = scope.schema(type(payload)).schemas
+    def _to_execution_header(self, payload: Any) -> Record:
+        """A payload with roots for its lists."""
+        schemas = self._scope.schema(type(payload)).schemas
+        kind = self._scope.schema("ExecutionPayloadHeader").record
         values = {}
-        for name in empty.fields:
+        for name in kind.fields:
             listed = name.removesuffix("_root")
             if listed in ("transactions", "withdrawals"):
                 values[name] = schemas[listed].hash_tree_root(getattr(payload, listed))
-            else:  # the blobs' gas is zero in a payload that has none
-                values[name] = getattr(payload, name, getattr(empty, name))
-        return type(empty)(**values)
+            else:
+                values[name] = getattr(payload, name)
+        return kind(**values)
 
-    def create_light_client_bootstrap(self, state: State, block: Block, scope: Scope) -> Record:
-        """Where a light client that trusts `block` starts; `state` is the one that the block leads to."""
-        header = self.block_to_light_client_header(block, scope)
-        if scope.hash_tree_root(state) != header.beacon.state_root:
-            raise Misuse("The state is not the one that the block leads to.")
-        index = self._forms.current_sync_committee_gindex_at_slot(state.slot)
-        empty = self._default("LightClientBootstrap")
+    def upgrade_header(self, header: Header) -> Header:
+        """A header in this form, given in it or an earlier fork's: what it commits to is the same."""
+        empty, slot = self._default("LightClientHeader"), header.beacon.slot
+        if not self._forms.has_started("capella", slot):
+            return empty.replace(beacon=header.beacon)
+        if "execution" in empty.fields:
+            execution = header.execution  # the blobs' gas is zero in one that has none
+            values = {name: getattr(execution, name, 0) for name in empty.execution.fields}
+            return header.replace(execution=type(empty.execution)(**values))
+        if "execution_block_hash" in header.fields:
+            return header
+        schema = self._forms.execution_schema_at_slot(slot)
+        inside = build_proof(schema.tree(header.execution), get_generalized_index(schema, "block_hash"))
+        branch = (*inside, *header.execution_branch)
+        padding = (bytes(32),) * (get_depth(EXECUTION_BLOCK_HASH_GINDEX_GLOAS) - len(branch))
         return empty.replace(
+            beacon=header.beacon,
+            execution_block_hash=header.execution.block_hash,
+            execution_branch=padding + branch,
+        )
+
+    def create_light_client_bootstrap(self, header: Header, state: State) -> Record:
+        """Where a light client starts that trusts the block of `header`, which leads to `state`."""
+        index = self._forms.current_sync_committee_gindex_at_slot(state.slot)
+        return self._scope.schema("LightClientBootstrap").record(
             header=header,
             current_sync_committee=state.current_sync_committee,
-            current_sync_committee_branch=_prove(scope, state, index, empty.current_sync_committee_branch),
+            current_sync_committee_branch=self._prove(state, index),
         )
 
-    def create_light_client_update(
-        self,
-        block: Block,
-        attested: tuple[State, Block, Scope],
-        finalized: tuple[Block, Scope] | None,
-    ) -> Record:
-        """What the sync aggregate in `block` says of its parent, `attested`, and of what is final there.
+    def create_unsigned_update(self, header: Header, state: State, finalized: Header | None) -> Record:
+        """The update that attests the block of `header`, which leads to `state`: it lacks the signature.
 
-        `finalized` is the block of the attested state's finalised checkpoint, where it is known.
+        `finalized` is the header of the state's finalised checkpoint, in any form; None where it isn't known.
         """
-        state, attested_block, scope = attested
-        slot, forms = attested_block.message.slot, self._forms
-        empty = self._default("LightClientUpdate")
-        update = empty.replace(
-            attested_header=self.block_to_light_client_header(attested_block, scope),
-            sync_aggregate=block.message.body.sync_aggregate,
-            signature_slot=block.message.slot,
+        forms, slot = self._forms, header.beacon.slot
+        update = self._default("LightClientUpdate").replace(
+            attested_header=header,
+            next_sync_committee=state.next_sync_committee,
+            next_sync_committee_branch=self._prove(state, forms.next_sync_committee_gindex_at_slot(slot)),
         )
-        period = forms.compute_sync_committee_period_at_slot
-        if period(slot) == period(block.message.slot):
-            index = forms.next_sync_committee_gindex_at_slot(slot)
-            update = update.replace(
-                next_sync_committee=state.next_sync_committee,
-                next_sync_committee_branch=_prove(scope, state, index, empty.next_sync_committee_branch),
-            )
-        if finalized is not None:
-            final_block, final_scope = finalized
-            if final_block.message.slot:
-                header = self.block_to_light_client_header(final_block, final_scope)
-                update = update.replace(finalized_header=header)
-            index = forms.finalized_root_gindex_at_slot(slot)
-            update = update.replace(finality_branch=_prove(scope, state, index, empty.finality_branch))
-        return update
+        if finalized is None:
+            return update
+        if finalized.beacon.slot:  # the genesis block's header is left out: the checkpoint's root is zero
+            update = update.replace(finalized_header=self.upgrade_header(finalized))
+        branch = self._prove(state, forms.finalized_root_gindex_at_slot(slot))
+        return update.replace(finality_branch=branch)
+
+    def create_light_client_update(self, unsigned: Record, block: Any) -> Record:
+        """`unsigned`, signed by the sync aggregate in a child of the attested block, of any fork.
+
+        Only the committee of the attested block's period vouches for the next one.
+        """
+        period, slot = self._forms.compute_sync_committee_period_at_slot, block.message.slot
+        update = unsigned.replace(sync_aggregate=block.message.body.sync_aggregate, signature_slot=slot)
+        if period(slot) == period(update.attested_header.beacon.slot):
+            return update
+        empty = self._default("LightClientUpdate")
+        return update.replace(
+            next_sync_committee=empty.next_sync_committee,
+            next_sync_committee_branch=empty.next_sync_committee_branch,
+        )
 
     def create_light_client_finality_update(self, update: Any) -> Record:
         """The part of an update that tells what is final."""
@@ -136,12 +141,5 @@ class Deriver:
     def _default(self, name: str) -> Any:
         return self._scope.schema(name).default()
 
-
-def _prove(scope: Scope, state: State, index: GeneralizedIndex, like: Branch) -> Branch:
-    """The branch of a node of `state`, as long as `like`."""
-    return _lengthen(build_proof(scope.schema(type(state)).tree(state), index), len(like))
-
-
-def _lengthen(branch: Branch, length: int) -> Branch:
-    """A branch of an earlier fork in a later one's form: zero nodes first."""
-    return (bytes(32),) * (length - len(branch)) + tuple(branch)
+    def _prove(self, record: Any, index: GeneralizedIndex) -> Branch:
+        return build_proof(self._scope.schema(type(record)).tree(record), index)

@@ -16,7 +16,7 @@ from anchor.consensus.presets import Config, Preset
 from anchor.merkle.gindex import GeneralizedIndex, get_depth
 from anchor.merkle.proof import compute_merkle_root, is_valid_merkle_branch
 from anchor.merkle.scope import Scope
-from anchor.merkle.ssz import get_generalized_index
+from anchor.merkle.ssz import Schema, get_generalized_index
 from anchor.params import (
     CURRENT_SYNC_COMMITTEE_GINDEX,
     CURRENT_SYNC_COMMITTEE_GINDEX_ELECTRA,
@@ -101,7 +101,7 @@ class Forms:
         elif self.has_started("gloas", slot) or not self._fits_its_fork(header):
             return False
         else:
-            index, leaf = EXECUTION_PAYLOAD_GINDEX, self._hash_execution(header)
+            index, leaf = EXECUTION_PAYLOAD_GINDEX, self.get_lc_execution_root(header)
         return is_valid_normalized_merkle_branch(
             leaf, header.execution_branch, index, header.beacon.body_root
         )
@@ -129,9 +129,9 @@ class Forms:
             return has_blobs
         return not has_blobs or (header.execution.blob_gas_used, header.execution.excess_blob_gas) == (0, 0)
 
-    def _hash_execution(self, header: Header) -> Root:
-        schema = self._deneb if self.has_started("deneb", header.beacon.slot) else self._capella
-        return schema.hash_tree_root(header.execution)
+    def execution_schema_at_slot(self, slot: Slot) -> Schema[Any]:
+        """The SSZ type whose root a block of `slot`, from capella to fulu, has of its execution payload."""
+        return self._deneb if self.has_started("deneb", slot) else self._capella
 
     def block_hash_gindex_at_slot(self, slot: Slot) -> GeneralizedIndex:
         """Where a block's body of `slot` has the execution block's hash."""
@@ -149,11 +149,10 @@ class Forms:
         if not self.has_started("capella", slot):
             return bytes(32)
         if "execution" in header.fields:
-            return self._hash_execution(header)
+            return self.execution_schema_at_slot(slot).hash_tree_root(header.execution)
         if self.has_started("gloas", slot):
             return bytes(header.execution_block_hash)
-        schema = self._deneb if self.has_started("deneb", slot) else self._capella
-        inside = get_generalized_index(schema, "block_hash")
+        inside = get_generalized_index(self.execution_schema_at_slot(slot), "block_hash")
         depth = get_depth(inside)
         outer = len(header.execution_branch) - get_depth(EXECUTION_PAYLOAD_GINDEX)
         branch = header.execution_branch[outer - depth : outer]

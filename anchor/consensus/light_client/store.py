@@ -60,7 +60,7 @@ class LightClient:
         self, preset: Preset, config: Config, genesis_validators_root: Root, signatures: Signatures
     ) -> None:
         self.forms = Forms(preset, config)
-        self._signatures, self._genesis_validators_root = signatures, genesis_validators_root
+        self.signatures, self._genesis_validators_root = signatures, genesis_validators_root
         self._committee = Scope(preset).schema(SyncCommittee)
         self._timeout = preset.SLOTS_PER_EPOCH * preset.EPOCHS_PER_SYNC_COMMITTEE_PERIOD
         self._no_committee = self._committee.default()
@@ -190,7 +190,7 @@ class LightClient:
         message = compute_signing_root(hash_tree_root(update.attested_header.beacon), domain)
         signature = update.sync_aggregate.sync_committee_signature
         _require(
-            self._signatures.fast_aggregate_verify(pubkeys, message, signature),
+            self.signatures.fast_aggregate_verify(pubkeys, message, signature),
             f"The update of slot {update.attested_header.beacon.slot} is not signed by its sync committee.",
         )
 
@@ -199,7 +199,7 @@ class LightClient:
         seats = update.sync_aggregate.sync_committee_bits.count_set()
         size = len(update.sync_aggregate.sync_committee_bits)
         best = store.best_valid_update
-        if best is None or self.is_better_update(update, best):
+        if best is None or is_better_update(self.forms, update, best):
             best = update
         most = max(store.current_max_active_participants, seats)
         store = replace(store, best_valid_update=best, current_max_active_participants=most)
@@ -260,26 +260,28 @@ class LightClient:
                 store = replace(store, optimistic_header=finalized)
         return store
 
-    def is_better_update(self, new: Update, old: Update) -> bool:
-        """Whether `new` is the one of two updates of a period to keep, and to hand out."""
-        return self._rank(new) > self._rank(old)
 
-    def _rank(self, update: Update) -> tuple[int, ...]:
-        """What updates are compared by, most telling first."""
-        bits = update.sync_aggregate.sync_committee_bits
-        seats, period = bits.count_set(), self.forms.compute_sync_committee_period_at_slot
-        attested, finalized = update.attested_header.beacon.slot, get_finalized(update)
-        has_supermajority = seats * 3 >= len(bits) * 2
-        return (
-            has_supermajority,
-            0 if has_supermajority else seats,
-            is_sync_committee_update(update) and period(attested) == period(update.signature_slot),
-            finalized is not None,
-            finalized is not None and period(finalized.beacon.slot) == period(attested),
-            seats,
-            -attested,  # fewer changes to what is best
-            -update.signature_slot,
-        )
+def is_better_update(forms: Forms, new: Update, old: Update) -> bool:
+    """Whether `new` is the one of two updates of a period to keep, and to hand out."""
+    return _rank(forms, new) > _rank(forms, old)
+
+
+def _rank(forms: Forms, update: Update) -> tuple[int, ...]:
+    """What updates are compared by, most telling first."""
+    bits = update.sync_aggregate.sync_committee_bits
+    seats, period = bits.count_set(), forms.compute_sync_committee_period_at_slot
+    attested, finalized = update.attested_header.beacon.slot, get_finalized(update)
+    has_supermajority = seats * 3 >= len(bits) * 2
+    return (
+        has_supermajority,
+        0 if has_supermajority else seats,
+        is_sync_committee_update(update) and period(attested) == period(update.signature_slot),
+        finalized is not None,
+        finalized is not None and period(finalized.beacon.slot) == period(attested),
+        seats,
+        -attested,  # fewer changes to what is best
+        -update.signature_slot,
+    )
 
 
 def is_sync_committee_update(update: Update) -> bool:

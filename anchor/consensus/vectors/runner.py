@@ -7,7 +7,15 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from anchor.consensus.vectors import basics, fork_choice, light_client, ssz, states, upgrades
+from anchor.consensus.vectors import (
+    basics,
+    fork_choice,
+    light_client,
+    light_client_data,
+    ssz,
+    states,
+    upgrades,
+)
 from anchor.consensus.vectors.cases import Case
 from anchor.consensus.vectors.compare import Difference
 from anchor.consensus.vectors.rules import FORKS
@@ -36,6 +44,7 @@ HANDLERS: Final[dict[str, dict[str, Check]]] = {
     "merkle_proof": {"single_merkle_proof": ssz.check_proof},
     "light_client": {
         "single_merkle_proof": ssz.check_proof,
+        "data_collection": light_client_data.check_data_collection,
         "sync": light_client.check_sync,
         "update_ranking": light_client.check_update_ranking,
     },
