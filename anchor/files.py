@@ -49,7 +49,7 @@ def write_over(path: Path, data: bytes, *, mode: int = PUBLIC) -> None:
 @contextmanager
 def _staged(path: Path, mode: int) -> Iterator[tuple[Path, BinaryIO]]:
     """A new file beside `path`, for the body to write and then move into place."""
-    staged = path.with_name(f".{path.name}.{os.getpid()}.new")
+    staged = _get_place_beside(path)
     with told_plainly(path):
         try:
             with os.fdopen(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
@@ -60,6 +60,11 @@ def _staged(path: Path, mode: int) -> Iterator[tuple[Path, BinaryIO]]:
                 staged.unlink()
 
 
+def _get_place_beside(path: Path) -> Path:
+    """A name that nothing has: who was killed may have left a file there, and process numbers come again."""
+    return path.parent / f".{path.name[:32]}.{os.urandom(8).hex()}.new"
+
+
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """A private folder beside `path` for the body to fill; it becomes `path` when the body succeeds.
@@ -67,7 +72,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     Raises Misuse when `path` exists and is not an empty folder, Unavailable when it cannot be made.
     """
     require_new_folder(path)
-    staged = path.parent / f".{path.name}.{os.getpid()}.new"
+    staged = _get_place_beside(path)
     with told_plainly(path):
         staged.mkdir(mode=0o700, parents=True)
         try:

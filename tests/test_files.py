@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -85,3 +86,15 @@ def test_where_one_stands_is_not_replaced(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     with pytest.raises(Misuse, match="the folder that you are in"), new_folder(Path()):
         pass
+
+
+def test_what_a_killed_process_left_is_in_nobodys_way(tmp_path: Path) -> None:
+    left = f".ledger.{os.getpid()}.new"
+    for number in (1, 2):  # process numbers come again, in a container with every start
+        (tmp_path / str(number)).mkdir()
+    (tmp_path / "1" / left).write_bytes(b"half")
+    write_over(tmp_path / "1" / "ledger", b"whole")
+    (tmp_path / "2" / left).mkdir()
+    with new_folder(tmp_path / "2" / "ledger"):
+        pass
+    assert _names(tmp_path / "1") == _names(tmp_path / "2") == [left, "ledger"]

@@ -26,6 +26,8 @@ anchor verify model/ --trust lab --model acme/tiny \\
   --require-stage production --max-age 7d
 """
 UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+MAX_IGNORED: Final = 4
+"""Ignored paths that are named; --json has them all."""
 MAX_ROWS: Final = 20
 """Findings that are listed; --json has them all."""
 WEIGHTS_EQUAL: Final = "The weights are the published ones. That is not enough: the files are not."
@@ -88,6 +90,9 @@ def format_verdict(verdict: Verdict, terminal: Terminal) -> str:
     lines += ["", *[f"  {label:<10} {printable(words)}" for label, words in verdict.grounds]]
     if verdict.files is not None:
         lines.append(f"  {'checked':<10} {_describe_extent(verdict.files)}")
+        if ignored := verdict.files.ignored:
+            more = f" and {len(ignored) - MAX_IGNORED} more" if len(ignored) > MAX_IGNORED else ""
+            lines.append(f"  {'ignored':<10} {printable(', '.join(ignored[:MAX_IGNORED]))}{more}")
     if verdict.exit_code == VERIFIED:
         lines += ["", "Not shown: that the model is good, or what happened after that time."]
     return "\n".join(lines)

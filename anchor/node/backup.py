@@ -164,6 +164,8 @@ class _Reader:
                 self._take_manifest(data)
             else:
                 raise _broken(self._path, f"has a record {kind!r} where none can stand")
+        if self._ledger.get_current_epoch(self._state) > self._store.get_reserved():
+            raise _broken(self._path, "has blocks of an epoch in which it says that nothing was signed")
         if self._get_missing():
             raise _broken(self._path, f"lacks {len(self._get_missing())} manifests that its blocks publish")
 

@@ -57,6 +57,16 @@ def test_verify_prints_what_was_shown(
     assert "checked    2 files, 2 tensors" in text and "Not shown:" in text
 
 
+def test_verify_names_what_it_passed_over(
+    published: Published, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (model / ".git").mkdir()
+    for name in "abcd\x1b":
+        (model / ".git" / name).write_bytes(b"")
+    assert main(["verify", str(model), *stated(published)]) == 0
+    assert "  ignored    .git/\\x1b, .git/a, .git/b, .git/c and 2 more\n" in capsys.readouterr().out
+
+
 def test_verify_names_the_tensor_and_the_chunk(
     published: Published, model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,7 +15,7 @@ from anchor.errors import (
     MalformedFile,
     Misuse,
 )
-from anchor.node.backup import MAGIC, export_ledger, import_ledger
+from anchor.node.backup import END, END_BYTES, MAGIC, export_ledger, import_ledger
 from anchor.node.folder import KEYS, NETWORK, open_reader, unlock_seed
 from anchor.node.store import FILE, Store
 from tests.node.tools import NOW, PHRASE, opened, publish, published
@@ -95,6 +95,16 @@ def test_what_was_reserved_stays_so(ledger: Made, tmp_path: Path) -> None:
     import_ledger(tmp_path / "backup", tmp_path / "copy", take_over=True, now=NOW)
     with open_reader(tmp_path / "copy") as chain:
         assert chain.get_next_epoch() == 10
+
+
+def test_a_backup_reserves_what_its_blocks_were_signed_in(backup: bytes, tmp_path: Path) -> None:
+    place = len(MAGIC) + 9 + 4  # magic, the record's head, the offset of the name
+    reserved = backup[place : place + 8]
+    assert int.from_bytes(reserved, "little") == 3
+    changed = backup[:place] + (2).to_bytes(8, "little") + backup[place + 8 : -END_BYTES]
+    with pytest.raises(MalformedFile, match="nothing was signed"):
+        _import(changed + END + sha256(changed).digest(), tmp_path)
+    assert not (tmp_path / "copy").exists()
 
 
 def test_nothing_is_overwritten(first_ledger: Made, backup: bytes, tmp_path: Path) -> None:
