@@ -22,7 +22,7 @@ Exit code 0: all passed. 1: a case failed, or one is of a kind that is not suppo
 EXAMPLES = """
 anchor vectors consensus-spec-tests/tests --jobs 2
 anchor vectors tests/minimal/altair --filter operations/attestation
-anchor vectors tests --unsupported-ok fork_choice --unsupported-ok light_client/sync
+anchor vectors tests --unsupported-ok light_client/data_collection --unsupported-ok light_client/sync
 """
 STATUSES = ("passed", "failed", "unsupported")
 SHOWN_FAILURES = 50

@@ -13,11 +13,9 @@ from anchor.consensus.vectors.runner import run_case
 from tests.vectors.cut import ARCHIVE
 
 UNSUPPORTED = {
-    "fork_choice",
     "light_client/data_collection",
     "light_client/sync",
     "light_client/update_ranking",
-    "sync",
 }
 """Runners, or their handlers, whose checks are still to come."""
 WHOLE_SET = Path(__file__).parents[3] / "shared" / "vectors.tar.xz"
