@@ -1,6 +1,6 @@
 # Two commands on a fresh machine: `make demo` and `make test`. Both do all the set-up.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint types vectors bench clean
+.PHONY: help demo test test-slow test-real lint types vectors bench clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -24,10 +24,14 @@ demo: $(READY) ## train, publish, finalise, verify offline, tamper (MODEL=path: 
 	$(BIN)/python devnet/demo.py $(MODEL)
 
 test: $(READY) ## every test but the slow ones
-	$(BIN)/python -m pytest -n 2 -m 'not slow'
+	$(BIN)/python -m pytest -n 2 -m 'not slow and not real'
 
 test-slow: $(READY) ## the slow tests
 	$(BIN)/python -m pytest -n 2 -m slow
+
+test-real: $(READY) ## against a real beacon node (Node.js; installs Lodestar, 4 minutes)
+	tests/real/install.sh
+	$(BIN)/python -m pytest -m real tests/real
 
 lint: $(READY) ## style and types
 	$(BIN)/ruff check .

@@ -1,7 +1,7 @@
 """Check, offline, that a machine-learning model is the one that was published, and that a network agreed.
 
-verdict = anchor.verify("model/", None, "lab", model="acme/tiny")
-with anchor.open_verified("model/", None, "lab", model="acme/tiny") as model:
+verdict = anchor.verify("model/", trust="lab", model="acme/tiny")
+with anchor.open_verified("model/", trust="lab", model="acme/tiny") as model:
     weights = model.get_tensor("layers.0.weight")
 """
 

@@ -6,7 +6,8 @@
     │   ├── MalformedSSZ
     │   ├── MalformedFile
     │   ├── MalformedBundle
-    │   └── MalformedHeader
+    │   ├── MalformedHeader
+    │   └── MalformedAnswer
     ├── Unsafe            exit 1   following or executing the input would be dangerous
     ├── Invalid           exit 1   well-formed, but it breaks a rule
     │   ├── InvalidProof
@@ -16,13 +17,17 @@
     │   ├── InvalidSignature
     │   ├── InvalidTransition
     │   │   └── Premature
+    │   ├── InvalidUpdate
     │   ├── InvalidEntry
     │   ├── InvalidManifest
     │   ├── InvalidHeader
     │   ├── InvalidCheckpoint
+    │   ├── WrongNetwork
     │   └── TamperedFile
     └── Unavailable       exit 3   something that is needed cannot be had now
         ├── MissingFile
+        ├── NotServed
+        ├── NoSuchRecord
         └── CorruptedLedger
 
 A message is one sentence on what happened and where; `fix` is one on what to do.
@@ -82,6 +87,10 @@ class MalformedHeader(Malformed):
     """Bytes that are not whole 80-byte headers of Bitcoin."""
 
 
+class MalformedAnswer(Malformed):
+    """What an endpoint sent, where it is not what was asked for."""
+
+
 class Unsafe(AnchorError):
     """Input that would make the reader follow a path outside its folder, or execute something."""
 
@@ -114,6 +123,10 @@ class InvalidTransition(Invalid):
     """A state, block, attestation or operation that the consensus rules refuse."""
 
 
+class InvalidUpdate(Invalid):
+    """Light-client data that does not follow from what the client trusts."""
+
+
 class Premature(InvalidTransition):
     """A block, vote or payload that may be valid later: its time, its parent or its data has not come."""
 
@@ -134,6 +147,10 @@ class InvalidCheckpoint(Invalid):
     """A branch that conflicts with a checkpoint in the code, or cannot be tied to it."""
 
 
+class WrongNetwork(Invalid):
+    """A state, a block or an endpoint of another network, or of a fork or preset that is not known here."""
+
+
 class TamperedFile(Invalid):
     """A model's bytes that are not the ones its manifest commits to."""
 
@@ -146,6 +163,18 @@ class Unavailable(AnchorError):
 
 class MissingFile(Unavailable):
     """A file that a manifest, an index or a link names, and that is not there."""
+
+
+class NotServed(Unavailable):
+    """An endpoint answered that it has not got what was asked for, or that it failed; `status` is HTTP's."""
+
+    def __init__(self, what: str, *, status: int, fix: str = "") -> None:
+        super().__init__(what, fix=fix)
+        self.status = status
+
+
+class NoSuchRecord(Unavailable):
+    """A block, an entry, a manifest or a version that this ledger does not have."""
 
 
 class CorruptedLedger(Unavailable):

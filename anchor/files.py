@@ -80,7 +80,9 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def require_new_folder(path: Path) -> None:
-    """Raises Misuse when `path` exists and is not an empty folder."""
+    """Raises Misuse when `path` exists and is not an empty folder, or is where the process runs."""
+    if path.is_dir() and path.samefile(Path.cwd()):
+        raise Misuse(f"{path} is the folder that you are in.", fix="Name a new one in it.")
     is_empty = path.is_dir() and not any(path.iterdir())
     if path.is_symlink() or (path.exists() and not is_empty):
         raise Misuse(f"{path} is there already, and is not an empty folder.", fix="Choose another folder.")

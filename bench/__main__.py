@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from anchor.merkle.hashing import BACKEND
-from bench import hashing
+from bench import bitcoin, consensus, hashing, light_client, verify
 from bench.harness import show
 
 
@@ -26,7 +26,8 @@ def main() -> None:
     parser.add_argument("--model-signing", metavar="PYTHON", help="interpreter that has model-signing")
     options = parser.parse_args()
     print(f"kernel: {BACKEND}, cores: {os.cpu_count()}", file=sys.stderr)
-    show(hashing.measure(options), as_json=options.json)
+    parts = (hashing, verify, consensus, light_client, bitcoin)
+    show([found for part in parts for found in part.measure(options)], as_json=options.json)
 
 
 if __name__ == "__main__":

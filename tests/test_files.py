@@ -79,3 +79,9 @@ def test_reading_is_bounded(tmp_path: Path) -> None:
         read_bounded(tmp_path / "key", 10, "a key")
     with pytest.raises(Unavailable, match="cannot be read: no such file"):
         read_bounded(tmp_path / "none", 10, "a key")
+
+
+def test_where_one_stands_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Misuse, match="the folder that you are in"), new_folder(Path()):
+        pass

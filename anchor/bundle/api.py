@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 from anchor.bundle.evidence import Evidence, Expectations
@@ -14,7 +15,7 @@ from anchor.bundle.types import MAX_BUNDLE_BYTES
 from anchor.bundle.verdict import Verdict
 from anchor.bundle.verify import verify_bundle
 from anchor.consensus.entries import require_model, require_version
-from anchor.consensus.text import format_identity, parse_identity, parse_stage
+from anchor.consensus.text import encode_name, format_identity, parse_identity, parse_stage
 from anchor.errors import Invalid, InvalidEntry, Misuse, Unavailable, Unsafe
 from anchor.files import told_plainly
 from anchor.ml.leaves import Progress
@@ -30,8 +31,8 @@ BUNDLE_NAME = "model.anchor"
 
 def verify(
     path: StrPath,
-    bundle: StrPath | None,
-    trust: Trust | str,
+    bundle: StrPath | None = None,
+    trust: Trust | str = "",
     *,
     model: str | None = None,
     version: str | None = None,
@@ -45,11 +46,11 @@ def verify(
 ) -> Verdict:
     """Checks the model at `path` (a file or a folder) against its bundle, offline.
 
-    `bundle` is a file; None for the one beside the model. `trust` is `root:epoch`, or a name in the user's
-    trust store. `model` is `organisation/name`, `publisher` the root key, `ed25519:…`; where the trust pins
-    the organisation's publisher, it need not be said. `only` checks a part, by patterns of tensors and files.
-    `max_age` is in seconds. `progress` is told how many bytes there are to hash, and gives what is told of
-    each step. `now` is the Unix time; None for the machine's.
+    `bundle` is a file; None for the one beside the model. `trust` must be given: `root:epoch`, or a name in
+    the user's trust store. `model` is `organisation/name`, `publisher` the root key, `ed25519:…`; where the
+    trust pins the organisation's publisher, it need not be said. `only` checks a part, by patterns of tensors
+    and files. `max_age` is in seconds. `progress` is told how many bytes there are to hash, and gives what is
+    told of each step. `now` is the Unix time; None for the machine's.
 
     Raises Misuse, Unavailable, MalformedBundle. All else is in the verdict, which is true only for a model
     that is just the one expected, whole and unqualified.
@@ -62,14 +63,14 @@ def verify(
         advance = progress(bytes_to_hash(evidence.manifest, only))
         files = check_files(path, evidence.manifest, only=only, bundle=file, progress=advance)
     except (Invalid, Unsafe) as error:
-        return Verdict(trust, expected.states_identity, None, None, error)
-    return Verdict(trust, expected.states_identity, evidence, files)
+        return Verdict(trust, expected, None, None, error)
+    return Verdict(trust, expected, evidence, files)
 
 
 def open_verified(
     path: StrPath,
-    bundle: StrPath | None,
-    trust: Trust | str,
+    bundle: StrPath | None = None,
+    trust: Trust | str = "",
     *,
     model: str,
     version: str | None = None,
@@ -103,9 +104,17 @@ def find_bundle(path: StrPath) -> Path:
 def read_bundle(file: Path) -> bytes:
     """The bytes of a bundle; of a longer file, enough to see that it is too long. Raises Unavailable."""
     if not file.exists():
-        raise Unavailable(f"There is no bundle {file}.", fix="Name it, or make one: anchor bundle --help")
-    with told_plainly(file, "read"), file.open("rb") as handle:
+        fix = "Name it with --bundle, or make one: anchor bundle --help"
+        raise Unavailable(f"There is no bundle {file}.", fix=fix)
+    with told_plainly(file, "read"), open(file, "rb", opener=_open_without_waiting) as handle:
+        if not S_ISREG(os.fstat(handle.fileno()).st_mode):
+            raise Unavailable(f"The bundle {file} is not a regular file.", fix="Give a copy of it in a file.")
         return handle.read(MAX_BUNDLE_BYTES + 1)
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    """Opens a FIFO at once too: in a model's folder, whoever made the folder may have put one there."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _read_evidence(file: Path, trust: Trust, expected: Expectations, now: int | None) -> Evidence:
@@ -142,9 +151,9 @@ def _expect(
 def _require_names(model: str, version: str | None) -> None:
     try:
         if model:
-            require_model(model.encode())
+            require_model(encode_name(model))
         if version is not None:
-            require_version(version.encode())
+            require_version(encode_name(version))
     except InvalidEntry as error:
         raise Misuse(error.what, fix="Write organisation/name, or organisation/name@version.") from None
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anchor.bundle.finality import Place, compute_checkpoint_epoch
+from anchor.bundle.finality import Place, compute_checkpoint_epoch, find_passed_by
 from anchor.bundle.hops import build_hops
 from anchor.bundle.types import (
     BUNDLE_VERSION,
@@ -25,23 +25,23 @@ from anchor.consensus.containers.ledger import BeaconState
 from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.consensus.hardcoded import TABLES, Table, get_newest_checkpoint, get_table
 from anchor.consensus.presets import LEDGER
-from anchor.consensus.text import format_checkpoint
-from anchor.errors import Misuse, Unavailable
+from anchor.consensus.text import encode_name, format_checkpoint
+from anchor.errors import Misuse, NoSuchRecord
 from anchor.merkle.proof import build_multiproof, build_proof
 
 
 def build_bundle(
-    view: LedgerView, model: str, version: str, trusted: Checkpoint, *, hardcoded: Sequence[Table] = TABLES
+    view: LedgerView, model: str, version: str, trusted: Checkpoint, *, tables: Sequence[Table] = TABLES
 ) -> bytes:
     """The bundle of `model`'s `version` that leads from `trusted` to the newest state that votes can show.
 
-    Raises Misuse for an epoch that is not the trusted block's, Unavailable for a checkpoint that is not final
-    here, a version that is not published in a final state, or votes that are not known.
+    Raises Misuse for an epoch that is not the trusted block's, NoSuchRecord for a checkpoint that is not
+    final here or a version that is not published in a final state, Unavailable for votes that are not known.
     """
     start = _get_trusted(view, trusted)
     way = [start]
     hops = []
-    for goal in _get_goals(view, start, hardcoded):
+    for goal in _get_goals(view, start, tables):
         for hop in build_hops(view, way[-1], goal):
             hops.append(hop)
             way.append(Place(view.get_checkpoint(hop.epoch), hop.header))
@@ -51,7 +51,7 @@ def build_bundle(
         publication=view.get_signed_entry(status.version.entry),
         manifest=view.get_manifest(status.version.manifest_root),
         trusted=_build_trusted_block(view, start),
-        hardcoded_branch=_build_hardcoded_branch(view, way, hardcoded),
+        hardcoded_branch=_build_hardcoded_branch(view, way, tables),
         hops=tuple(hops),
         status=status,
     )
@@ -69,33 +69,30 @@ def _get_trusted(view: LedgerView, trusted: Checkpoint) -> Place:
         )
     newest = view.get_finalized_checkpoint()
     if epoch > newest.epoch or view.get_checkpoint(epoch).root != trusted.root:
-        raise Unavailable(
+        raise NoSuchRecord(
             f"{format_checkpoint(trusted)} is not final on this ledger.",
             fix=f"The newest checkpoint that is: {format_checkpoint(newest)}.",
         )
     return Place(trusted, header)
 
 
-def _get_goals(view: LedgerView, start: Place, hardcoded: Sequence[Table]) -> list[int]:
+def _get_goals(view: LedgerView, start: Place, tables: Sequence[Table]) -> list[int]:
     """Epochs to reach: a hardcoded checkpoint's on the way, and the newest final one's."""
     newest = view.get_finalized_checkpoint().epoch
-    required = _get_required(view, start, hardcoded, newest)
+    required = get_newest_checkpoint(_get_table(view, start, tables), newest)
     return [goal for goal in ((required.epoch if required else 0), newest) if goal > start.checkpoint.epoch]
 
 
-def _get_required(
-    view: LedgerView, place: Place, hardcoded: Sequence[Table], epoch: int
-) -> Checkpoint | None:
-    network_id = view.get_state(place.checkpoint.root).genesis_validators_root
-    return get_newest_checkpoint(get_table(network_id, hardcoded), epoch)
+def _get_table(view: LedgerView, place: Place, tables: Sequence[Table]) -> Table:
+    return get_table(view.get_state(place.checkpoint.root).genesis_validators_root, tables)
 
 
 def _build_hardcoded_branch(
-    view: LedgerView, way: Sequence[Place], hardcoded: Sequence[Table]
+    view: LedgerView, way: Sequence[Place], tables: Sequence[Table]
 ) -> tuple[bytes, ...]:
     """Empty where no checkpoint in the code needs to be shown, or it cannot be."""
-    required = _get_required(view, way[0], hardcoded, way[-1].checkpoint.epoch)
-    if required is None or required.root in [place.checkpoint.root for place in way]:
+    required = find_passed_by(way, _get_table(view, way[0], tables))
+    if required is None:
         return ()
     place = required.epoch * LEDGER.SLOTS_PER_EPOCH % LEDGER.SLOTS_PER_HISTORICAL_ROOT
     tree = LEDGER_SCOPE.schema("BeaconState").tree(view.get_state(way[0].checkpoint.root))
@@ -134,11 +131,11 @@ def _build_status(view: LedgerView, newest: Place, model: str, version: str) -> 
 
 
 def _find_version(state: BeaconState, newest: Place, model: str, version: str) -> int:
-    wanted = (model.encode(), version.encode())
+    wanted = (encode_name(model), encode_name(version))
     for position, leaf in enumerate(state.versions):
         if (leaf.model, leaf.version) == wanted:
             return position
-    raise Unavailable(
+    raise NoSuchRecord(
         f"{model}@{version} is not in the newest state that the ledger can show to be final, of epoch "
         f"{newest.checkpoint.epoch}.",
         fix="Check the name, or wait until its block is final: anchor status",

@@ -16,6 +16,7 @@ from anchor.consensus.containers.phase0 import (
     Fork,
     Validator,
 )
+from anchor.consensus.hardcoded import Table, get_newest_checkpoint
 from anchor.consensus.presets import LEDGER
 from anchor.consensus.signing import compute_domain, compute_signing_root
 from anchor.errors import InvalidEvidence, InvalidSignature
@@ -69,6 +70,17 @@ def signatures() -> Bls:
 def compute_checkpoint_epoch(slot: int) -> int:
     """The first epoch whose checkpoint a block of `slot` can be: it starts at that slot, or next after it."""
     return -(-slot // LEDGER.SLOTS_PER_EPOCH)
+
+
+def find_passed_by(way: Sequence[Place], table: Table) -> Checkpoint | None:
+    """The checkpoint in the code that a branch must prove, as the way does not hold it (rule 22).
+
+    None where there is none. The network's identity stands for its genesis.
+    """
+    newest = get_newest_checkpoint(table, way[-1].checkpoint.epoch)
+    if newest is None or newest.root in [place.checkpoint.root for place in way]:
+        return None
+    return None if newest.epoch == 0 < way[0].checkpoint.epoch else newest
 
 
 def verify_hops(

@@ -12,9 +12,16 @@ from typing import Any, Final
 
 from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.consensus.entries import require_organisation
-from anchor.consensus.text import format_checkpoint, format_identity, parse_checkpoint, parse_identity
-from anchor.errors import InvalidEntry, Misuse
+from anchor.consensus.text import (
+    encode_name,
+    format_checkpoint,
+    format_identity,
+    parse_checkpoint,
+    parse_identity,
+)
+from anchor.errors import InvalidEntry, MalformedFile, Misuse
 from anchor.files import PRIVATE, read_bounded, told_plainly, write_over
+from anchor.ml.formats.strict_json import parse
 
 SCHEMA: Final = "anchor-trust/1"
 NETWORK_SCHEMA: Final = "anchor-network/1"
@@ -46,14 +53,22 @@ class Trust:
 
 
 def get_store_path() -> Path:
-    """`anchor/trust.json` in the user's configuration folder (XDG_CONFIG_HOME, else ~/.config)."""
+    """`anchor/trust.json` in the user's configuration folder (XDG_CONFIG_HOME, else ~/.config).
+
+    Raises Misuse where there is no such folder.
+    """
     given = os.environ.get("XDG_CONFIG_HOME", "")
-    folder = Path(given) if given.startswith("/") else Path.home() / ".config"
+    try:
+        folder = Path(given) if given.startswith("/") else Path.home() / ".config"
+    except RuntimeError:
+        raise Misuse("There is no home folder to keep a trust store in.", fix="Set HOME.") from None
     return folder / "anchor" / "trust.json"
 
 
 def resolve_trust(text: str, store: Path | None = None) -> Trust:
     """The trust that `text` gives: `root:epoch`, or a name in the store. Raises Misuse for neither."""
+    if not text:
+        raise Misuse("No trusted checkpoint is given.", fix="Give root:epoch, or a name of your trust store.")
     if ":" in text:
         return Trust(parse_checkpoint(text))
     known = load_store(store or get_store_path())
@@ -70,14 +85,19 @@ def load_store(path: Path) -> dict[str, Trust]:
     with told_plainly(path, "read"):
         if not path.exists():
             return {}
+    return decode_store(read_bounded(path, MAX_STORE_BYTES, "a trust store"), str(path))
+
+
+def decode_store(data: bytes, where: str) -> dict[str, Trust]:
+    """What the bytes of a store say. Raises Misuse, naming `where` they are from."""
     try:
-        document = json.loads(read_bounded(path, MAX_STORE_BYTES, "a trust store"))
+        document: Any = parse(data, where)
         if document["schema"] != SCHEMA:
             raise KeyError("schema")
         return {name: _from_json(name, entry) for name, entry in document["trust"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (MalformedFile, ValueError, KeyError, TypeError, AttributeError):
         raise Misuse(
-            f"{path} is not a trust store as this program writes it.",
+            f"{where} is not a trust store as this program writes it.",
             fix="Repair it, or move it away and add your checkpoints again.",
         ) from None
 
@@ -116,11 +136,11 @@ def read_network_id(path: Path) -> bytes:
     Raises Misuse for another file, Unavailable when it cannot be read.
     """
     try:
-        document = json.loads(read_bounded(path, MAX_STORE_BYTES, "a network's description"))
+        document: Any = parse(read_bounded(path, MAX_STORE_BYTES, "a network's description"), str(path))
         if document["schema"] != NETWORK_SCHEMA:
             raise KeyError("schema")
         return _parse_network_id(document["network_id"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (MalformedFile, ValueError, KeyError, TypeError):
         raise Misuse(f"{path} does not describe a network.", fix="Take the ledger's network.json.") from None
 
 
@@ -151,7 +171,7 @@ def _require_words(trust: Trust) -> None:
         raise Misuse(f"What is said of the operator is at most {MAX_OPERATOR} printable characters.")
     for organisation in trust.publishers:
         try:
-            require_organisation(organisation.encode())
+            require_organisation(encode_name(organisation))
         except InvalidEntry as error:
             raise Misuse(error.what) from None
 

@@ -6,11 +6,11 @@ import time
 from dataclasses import dataclass
 from typing import Any, Final
 
-from anchor.bundle.evidence import Evidence
+from anchor.bundle.evidence import Evidence, Expectations
 from anchor.bundle.finality import Tally
 from anchor.bundle.trust import Trust
 from anchor.consensus.schemes import SCHEME_NAMES
-from anchor.consensus.text import format_checkpoint, format_identity, get_stage_name
+from anchor.consensus.text import format_checkpoint, format_identity, format_time_exactly, get_stage_name
 from anchor.errors import AnchorError
 from anchor.ml.report import Answer, FilesReport
 
@@ -21,7 +21,11 @@ QUALIFIED: Final = 5
 WORDS: Final = {VERIFIED: "verified", REFUSED: "refused", INCOMPLETE: "incomplete", QUALIFIED: "qualified"}
 
 
-@dataclass(frozen=True, slots=True)
+MAX_LISTED: Final = 20
+"""Files and tensors that a verdict's text names."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Verdict:
     """The answer to: is this model the one that was published, and did the network agree?
 
@@ -29,8 +33,8 @@ class Verdict:
     """
 
     trust: Trust
-    states_identity: bool
-    """Whoever asked said which model they expect, and whose (rule 1)."""
+    expected: Expectations
+    """What whoever asked stated."""
     evidence: Evidence | None
     """What the bundle proves; None when it was refused."""
     files: FilesReport | None
@@ -44,14 +48,26 @@ class Verdict:
         if self.evidence is None or self.files is None:
             return REFUSED
         found = _get_answers(self.files)
-        if found - {Answer.OK, Answer.MISSING, Answer.UNSUPPORTED}:
-            return REFUSED
+        if not found or found - {Answer.OK, Answer.MISSING, Answer.UNSUPPORTED}:
+            return REFUSED  # where nothing was looked at, nothing is right (rule 3)
         if Answer.MISSING in found:
             return INCOMPLETE
         return QUALIFIED if self.qualifications else VERIFIED
 
     def __bool__(self) -> bool:
         return self.exit_code == VERIFIED
+
+    def __str__(self) -> str:
+        """One sentence, what qualifies it, what is not OK, and what that rests on."""
+        lines = [self.summary, *[f"  {reason}." for reason in self.qualifications]]
+        bad = [] if self.files is None else _list_bad(self.files)
+        lines += [f"  {line}" for line in bad[:MAX_LISTED]]
+        if len(bad) > MAX_LISTED:
+            lines.append(f"  … and {len(bad) - MAX_LISTED} more")
+        return "\n".join([*lines, *[f"  {label}: {words}" for label, words in self.grounds]])
+
+    def __repr__(self) -> str:
+        return f"<Verdict: {self.summary}>"
 
     @property
     def word(self) -> str:
@@ -64,10 +80,8 @@ class Verdict:
         if self.evidence is None or self.files is None:
             return ()
         reasons = []
-        if not self.states_identity:
-            reasons.append(
-                "identity not stated: say which model you expect (--model), and whose (--publisher)"
-            )
+        if not self.expected.states_identity:
+            reasons.append(f"identity not stated: say {_name_unstated(self.expected)}")
         if self.files.subset:
             reasons.append("only a part was checked: " + ", ".join(self.files.subset))
         if Answer.UNSUPPORTED in _get_answers(self.files):
@@ -80,7 +94,7 @@ class Verdict:
         if self.evidence is None:
             return f"Refused: {self.refusal}"
         name = f"{self.evidence.model}@{self.evidence.version}"
-        if not self.states_identity and self.exit_code == QUALIFIED:
+        if not self.expected.states_identity and self.exit_code == QUALIFIED:
             key = format_identity(self.evidence.publisher)
             return f"Matches what {key} published as {name}; identity not stated."
         return {
@@ -147,13 +161,30 @@ def _get_answers(files: FilesReport) -> set[Answer]:
     return answers | {finding.answer for finding in files.findings if finding.answer is not None}
 
 
+def _name_unstated(expected: Expectations) -> str:
+    """What of the identity is still to be stated (rule 1)."""
+    unstated = []
+    if expected.model is None:
+        unstated.append("which model you expect (--model)")
+    if expected.publisher is None:
+        unstated.append("who may publish it (--publisher)")
+    return " and ".join(unstated)
+
+
+def _list_bad(files: FilesReport) -> list[str]:
+    """A line for each file, tensor and finding that is not OK; names from outside are escaped (rule 5)."""
+    bad = [f"{file.answer} {file.path!r}" for file in files.files if file.answer is not Answer.OK]
+    bad += [f"{t.answer} {t.name!r} in {t.path!r}" for t in files.tensors if t.answer is not Answer.OK]
+    return bad + [f"{finding.answer} {finding.path!r}" for finding in files.findings if finding.answer]
+
+
 def _evidence_json(found: Evidence) -> dict[str, Any]:
     return {
         "trusted": format_checkpoint(found.trusted),
-        "trusted_time": found.trusted_time,
+        "trusted_time": format_time_exactly(found.trusted_time),
         "stale": found.is_stale,
         "newest": format_checkpoint(found.newest),
-        "newest_time": found.newest_time,
+        "newest_time": format_time_exactly(found.newest_time),
         "network_id": found.network_id,
         "links": [{**tally._asdict(), "share": round(tally.share, 1)} for tally in found.tallies],
         "model": found.model,

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from anchor.bundle.evidence import Evidence, Expectations
-from anchor.bundle.finality import Chain, Place, compute_checkpoint_epoch, verify_hops
+from anchor.bundle.finality import Chain, Place, compute_checkpoint_epoch, find_passed_by, verify_hops
 from anchor.bundle.types import (
     TRUSTED_PATHS,
     Bundle,
@@ -47,9 +47,9 @@ from anchor.consensus.entries import (
     verify_entry_signatures,
     verify_schema_version,
 )
-from anchor.consensus.hardcoded import TABLES, Table, get_newest_checkpoint, get_table
+from anchor.consensus.hardcoded import TABLES, Table, get_table
 from anchor.consensus.presets import LEDGER
-from anchor.consensus.text import format_identity, get_stage_name
+from anchor.consensus.text import format_checkpoint, format_duration, format_identity, get_stage_name
 from anchor.consensus.weak_subjectivity import compute_expiry_by_timestamp
 from anchor.errors import (
     InvalidEvidence,
@@ -69,12 +69,7 @@ CLOCK_SKEW = 600
 
 
 def verify_bundle(
-    data: bytes,
-    trusted: Checkpoint,
-    expected: Expectations,
-    *,
-    now: int,
-    hardcoded: Sequence[Table] = TABLES,
+    data: bytes, trusted: Checkpoint, expected: Expectations, *, now: int, tables: Sequence[Table] = TABLES
 ) -> Evidence:
     """What `data` proves to someone who trusts `trusted`, at the Unix time `now`.
 
@@ -86,9 +81,8 @@ def verify_bundle(
     chain = _verify_trusted_state(bundle.trusted, expected.network_id)  # 3
     is_stale = _verify_age(bundle.trusted, expected.accepts_stale_trust, now)  # 4
     way, tallies = verify_hops(start, bundle.hops, chain)  # 5
-    _verify_hardcoded(bundle, way, get_table(chain.network_id, hardcoded))  # 6
-    newest = way[-1]
-    _verify_status(bundle, newest.header, now)  # 7
+    _verify_hardcoded(bundle, way, get_table(chain.network_id, tables))  # 6
+    _verify_status(bundle, way[-1].header, now)  # 7
     _verify_publication(bundle)  # 8
     schemes = _verify_signatures(bundle, chain)  # 9
     status = bundle.status
@@ -99,7 +93,7 @@ def verify_bundle(
         trusted=trusted,
         trusted_time=bundle.trusted.timestamp,
         is_stale=is_stale,
-        newest=newest.checkpoint,
+        newest=way[-1].checkpoint,
         newest_time=status.timestamp,
         tallies=tallies,
         network_id=chain.network_id,
@@ -119,7 +113,7 @@ def _verify_trusted_block(block: TrustedBlock, trusted: Checkpoint) -> Place:
     if root != trusted.root:
         raise InvalidEvidence(
             f"The bundle starts at block 0x{root.hex()}, and you trust 0x{trusted.root.hex()}.",
-            fix="Make the bundle for your checkpoint: anchor bundle MODEL --for root:epoch",
+            fix=f"Make one that starts there: anchor bundle MODEL@VERSION --for {format_checkpoint(trusted)}",
         )
     if epoch != trusted.epoch:
         raise InvalidEvidence(
@@ -161,8 +155,9 @@ def _verify_age(block: TrustedBlock, accepts_stale: bool, now: int) -> bool:
     )
     if now >= expiry and not accepts_stale:
         raise StaleTrust(
-            f"The trusted block is {now - block.timestamp} seconds old, and the network's weak-subjectivity "
-            f"period is {expiry - block.timestamp}: who has left since could forge what follows.",
+            f"The trusted block is {format_duration(now - block.timestamp)} old, and the network's "
+            f"weak-subjectivity period is {format_duration(expiry - block.timestamp)}: who has left since "
+            "could forge what follows.",
             fix="Get a newer checkpoint from a source that you trust, or say --allow-stale-trust.",
         )
     return now >= expiry
@@ -170,8 +165,8 @@ def _verify_age(block: TrustedBlock, accepts_stale: bool, now: int) -> bool:
 
 def _verify_hardcoded(bundle: Bundle, way: tuple[Place, ...], table: Table) -> None:
     """Step 6 (rule 22). The branch is there just where it is needed (rule 27)."""
-    required = get_newest_checkpoint(table, way[-1].checkpoint.epoch)
-    if required is None or required.root in [place.checkpoint.root for place in way]:
+    required = find_passed_by(way, table)
+    if required is None:
         if bundle.hardcoded_branch:
             raise InvalidEvidence("The bundle brings a branch of a hardcoded checkpoint that is not needed.")
         return
@@ -251,10 +246,12 @@ def _verify_identity(status: Status, expected: Expectations) -> None:
 def _verify_stage(status: Status, expected: Expectations, now: int) -> None:
     """Step 12 (rule 2)."""
     age = now - status.timestamp
+    model, version = status.version.model.decode(), status.version.version.decode()
     if expected.max_age is not None and age > expected.max_age:
         raise RefusedModel(
-            f"The status in the bundle is {age} seconds old, and you accept {expected.max_age}.",
-            fix="Get a fresh bundle: anchor bundle MODEL --for root:epoch",
+            f"The status in the bundle is {format_duration(age)} old, and you accept "
+            f"{format_duration(expected.max_age)}.",
+            fix=f"Get a fresh one: anchor bundle {model}@{version} --for root:epoch",
         )
     stage = status.version.stage
     if expected.stage is not None and expected.stage != stage:

@@ -17,11 +17,11 @@ from anchor.files import told_plainly
 
 HELP = """\
 Check a file of Bitcoin headers (80 bytes each, one after the other): links,
-proof of work, retargets, median time, versions, and the checkpoints in the code.
+proof of work, retargets, median time, versions, and checkpoints in the code.
 """
 EXAMPLES = """
 anchor bitcoin verify headers.bin
-anchor bitcoin verify headers.bin --now $(date +%s) --minimum-work
+anchor bitcoin verify headers.bin --now 1767225600 --minimum-work
 anchor bitcoin verify later.bin --start-height 295000 --json
 """
 PIECE = 4096 * HEADER_SIZE

@@ -22,7 +22,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace, terminal: Terminal) -> Outcome:
     """Writes the script from the parsers themselves."""
     writers = {"bash": _bash, "zsh": _zsh, "fish": _fish}
-    script = writers[options.shell](_collect_options())
+    script = writers[options.shell](_collect_options(), _collect_choices())
     return Outcome(text=script, result={"shell": options.shell, "script": script})
 
 
@@ -41,11 +41,26 @@ def _collect_options() -> dict[str, list[str]]:
     }
 
 
-def _bash(options: dict[str, list[str]]) -> str:
-    cases = "\n".join([f'    {name}) words="{" ".join(words)}" ;;' for name, words in options.items()])
+def _collect_choices() -> dict[str, list[str]]:
+    """Words that a command's own arguments choose from."""
+    from anchor.cli.main import COMMANDS, build_parser
+
+    return {
+        name: [str(choice) for action in build_parser(name)._actions for choice in action.choices or ()]
+        for name in COMMANDS
+    }
+
+
+def _bash(options: dict[str, list[str]], choices: dict[str, list[str]]) -> str:
+    cases = "\n".join(
+        [
+            f'    {name}) words="{" ".join(words)}" choices="{" ".join(choices[name])}" ;;'
+            for name, words in options.items()
+        ]
+    )
     return f"""\
 _anchor() {{
-  local current="${{COMP_WORDS[COMP_CWORD]}}" words=""
+  local current="${{COMP_WORDS[COMP_CWORD]}}" words="" choices=""
   if [ "$COMP_CWORD" -eq 1 ]; then
     COMPREPLY=($(compgen -W "{" ".join(options)} --help --version" -- "$current"))
     return
@@ -55,16 +70,17 @@ _anchor() {{
   esac
   case "$current" in
     -*) COMPREPLY=($(compgen -W "$words" -- "$current")) ;;
+    *) COMPREPLY=($(compgen -W "$choices" -- "$current")) ;;
   esac
 }}
 complete -o default -F _anchor anchor"""
 
 
-def _zsh(options: dict[str, list[str]]) -> str:
-    return f"#compdef anchor\nautoload -U +X bashcompinit && bashcompinit\n{_bash(options)}"
+def _zsh(options: dict[str, list[str]], choices: dict[str, list[str]]) -> str:
+    return f"#compdef anchor\nautoload -U +X bashcompinit && bashcompinit\n{_bash(options, choices)}"
 
 
-def _fish(options: dict[str, list[str]]) -> str:
+def _fish(options: dict[str, list[str]], choices: dict[str, list[str]]) -> str:
     from anchor.cli.main import COMMANDS
 
     top = "complete -c anchor -n __fish_use_subcommand"
@@ -73,4 +89,5 @@ def _fish(options: dict[str, list[str]]) -> str:
         below = f"complete -c anchor -n '__fish_seen_subcommand_from {name}'"
         lines.append(f"{top} -a {name} -d '{COMMANDS[name]}'")
         lines += [f"{below} -l {word[2:]}" for word in words]
+        lines += [f"{below} -a '{' '.join(choices[name])}'"] if choices[name] else []
     return "\n".join(lines)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from anchor.cli.output import Outcome, Terminal, format_bytes, printable
+from anchor.cli.output import Outcome, Terminal, format_bytes, format_count, printable
 
 if TYPE_CHECKING:
     from anchor.ml.manifest import Manifest
@@ -96,8 +96,9 @@ def _summary(path: str, manifest: Manifest, found: Survey) -> dict[str, object]:
 
 
 def _words(result: dict[str, object], found: Survey, terminal: Terminal) -> str:
-    weights = f"{result['tensors']} tensors, {format_bytes(_number(result['weights_bytes']))}"
-    files = f"{result['files']} files, {format_bytes(_number(result['bytes']))}"
+    tensors, weights_bytes = _number(result["tensors"]), _number(result["weights_bytes"])
+    weights = f"{format_count(tensors, 'tensor')}, {format_bytes(weights_bytes)}"
+    files = f"{format_count(_number(result['files']), 'file')}, {format_bytes(_number(result['bytes']))}"
     lines = [
         f"weights   {result['weights_root']}",
         f"          {weights}",

@@ -58,7 +58,7 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
         "may_sign": status.may_sign,
     }
     text = (
-        f"The ledger {printable(status.name)} is back, in {printable(str(folder))}.\n\n"
+        f"The ledger {status.name!r} is back, in {printable(str(folder))}.\n\n"
         f"network  0x{status.network_id.hex()}\n"
         f"genesis  {result['genesis']}\n"
         f"final    {terminal.paint(str(result['finalized']), 'bold')}\n"

@@ -40,10 +40,10 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
     folder = Path(options.folder)
     require_new_folder(folder)
     name = options.name or folder.absolute().name
-    passphrase = read_passphrase(options.passphrase_file, f"the ledger {folder}", confirm=True)
+    passphrase = read_passphrase(options.passphrase_file, f"the ledger in {folder}", confirm=True)
     network = create_ledger(folder, name, passphrase, clock=SystemClock(), randomness=os.urandom)
     text = (
-        f"The ledger {printable(name)} is in {printable(str(folder))}.\n\n"
+        f"Started the ledger {name!r} in {printable(str(folder))}.\n\n"
         f"network     {network['network_id']}\n"
         f"checkpoint  {terminal.paint(network['genesis'], 'bold')}\n"
         f"committee   {network['validators']} validators, one operator\n\n"

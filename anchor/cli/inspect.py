@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Final
 
-from anchor.cli.output import Outcome, Terminal, format_bytes, format_table, printable
+from anchor.cli.output import Outcome, Terminal, format_bytes, format_count, format_table, printable
 
 if TYPE_CHECKING:
     from anchor.ml.inspect import Inspection
@@ -39,9 +39,10 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
 
 def _describe(seen: Inspection, terminal: Terminal) -> list[str]:
     dtypes = ", ".join(f"{dtype} {format_bytes(count)}" for dtype, count in seen.bytes_by_dtype.items())
+    amount = f"{format_count(seen.parameters, 'parameter')} in {format_count(len(seen.tensors), 'tensor')}"
     lines = [
         terminal.paint(seen.kind, "bold"),
-        f"{seen.parameters:,} parameters in {len(seen.tensors)} tensors: {dtypes or 'none that can be read'}",
+        f"{amount}: {dtypes or 'none that can be read'}",
         "",
     ]
     lines += [_describe_part(name, where, what, terminal) for name, where, what in seen.parts]

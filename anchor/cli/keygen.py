@@ -6,7 +6,7 @@ import os
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from anchor.cli.output import Outcome, Terminal
+from anchor.cli.output import Outcome, Terminal, printable
 from anchor.cli.secrets import add_passphrase_option, read_passphrase
 
 HELP = """\
@@ -52,8 +52,8 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
     write_new(path, encode_key_file(signing), mode=PRIVATE)
     text = (
         f"{terminal.paint(identity, 'bold')}\n\n"
-        f"{path} signs publications.\n"
-        f"{root_path} is the identity: after the first publication keep it offline.\n"
+        f"{printable(str(path))} signs publications.\n"
+        f"{printable(str(root_path))} is the identity: after the first publication keep it offline.\n"
         "Without it, and its passphrase, no key can ever be replaced or revoked."
     )
     return Outcome(text, {"identity": identity, "key": str(path), "root_key": str(root_path)})

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Final
 
-from anchor.cli.output import Terminal
+from anchor.cli.output import Terminal, printable
 from anchor.cli.secrets import read_key, read_key_passphrase, read_passphrase
 
 if TYPE_CHECKING:
@@ -23,6 +24,23 @@ def add_ledger_option(parser: ArgumentParser) -> None:
     """Which ledger."""
     text = f"the ledger's folder (default: ${VARIABLE}, else ./{DEFAULT})"
     parser.add_argument("--ledger", metavar="DIR", help=text)
+
+
+def add_last_option(parser: ArgumentParser, what: str, default: int) -> None:
+    """How many are shown."""
+    text = f"{what} to show (default: %(default)s)"
+    parser.add_argument("--last", type=_parse_count, default=default, metavar="N", help=text)
+
+
+def _parse_count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 10 and int(text)):
+        raise ArgumentTypeError(f"{text!r} is no number of one or more")
+    return int(text)
+
+
+def repeat_ledger(options: Namespace) -> str:
+    """The words that name the same ledger in a command that is suggested."""
+    return f" --ledger {printable(quote(options.ledger))}" if options.ledger else ""
 
 
 def get_folder(options: Namespace) -> Path:
@@ -43,13 +61,13 @@ def unlock(options: Namespace, folder: Path) -> tuple[bytes, Author]:
     from anchor.node.publishing import Author
 
     file = read_key(options.key, "signing")
-    passphrase = read_passphrase(options.passphrase_file, f"the ledger {folder}")
+    passphrase = read_passphrase(options.passphrase_file, f"the ledger in {folder}")
     of_key = read_key_passphrase(options.key_passphrase_file, options.passphrase_file, options.key)
     with ThreadPoolExecutor(2) as pool:
         seed = pool.submit(unlock_seed, folder, passphrase)
         secret = pool.submit(decrypt_secret, file, of_key, options.key)
-    keys = derive_signing_keys(secret.result(), file.schemes)
-    return seed.result(), Author(parse_identity(file.identity), keys)
+    opened = seed.result()  # the ledger's passphrase is the one to complain about first
+    return opened, Author(parse_identity(file.identity), derive_signing_keys(secret.result(), file.schemes))
 
 
 class Watch:
@@ -73,14 +91,8 @@ class Watch:
     def _draw(self, text: str) -> None:
         if not self._terminal.as_json:
             self._terminal.err.write(text)
-            self._terminal.err.flush()
 
 
 def format_time(seconds: int) -> str:
     """A Unix time for people, in UTC."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
-
-
-def format_time_exactly(seconds: int) -> str:
-    """A Unix time for programs (RFC 3339)."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

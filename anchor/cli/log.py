@@ -6,7 +6,7 @@ import re
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any, Final
 
-from anchor.cli.ledgers import add_ledger_option, format_time, format_time_exactly, get_folder
+from anchor.cli.ledgers import add_last_option, add_ledger_option, get_folder
 from anchor.cli.output import Outcome, Terminal, format_table, printable
 
 if TYPE_CHECKING:
@@ -27,9 +27,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The command's arguments."""
     add_ledger_option(parser)
     parser.add_argument("--model", metavar="ORG/NAME", help="only what is about this model")
-    parser.add_argument(
-        "--last", type=int, default=DEFAULT_LAST, metavar="N", help="entries to show (default: %(default)s)"
-    )
+    add_last_option(parser, "entries", DEFAULT_LAST)
 
 
 def run(options: Namespace, terminal: Terminal) -> Outcome:
@@ -38,9 +36,9 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
 
     with open_reader(get_folder(options)) as chain:
         status = chain.get_status()
-        entries = _collect(chain, status.entries, max(options.last, 0), options.model)
+        entries = _collect(chain, status.entries, options.last, options.model)
     result = {"entries_total": status.entries, "final_entries": status.final_entries, "entries": entries}
-    return Outcome(_describe(entries), result)
+    return Outcome(_describe(entries, options.model), result)
 
 
 def _collect(chain: Chain, total: int, last: int, model: str | None) -> list[dict[str, Any]]:
@@ -52,11 +50,11 @@ def _collect(chain: Chain, total: int, last: int, model: str | None) -> list[dic
         page = [_to_result(*pair) for pair in chain.get_entries(start, stop)]
         found = [entry for entry in page if model in (None, entry.get("model"))] + found
         stop = start
-    return found[-last:] if last else []
+    return found[-last:]
 
 
 def _to_result(stored: StoredEntry, signed: SignedEntry) -> dict[str, Any]:
-    from anchor.consensus.text import format_identity
+    from anchor.consensus.text import format_identity, format_time_exactly
 
     entry = signed.entry
     body = entry.body.data
@@ -66,7 +64,6 @@ def _to_result(stored: StoredEntry, signed: SignedEntry) -> dict[str, Any]:
         "root": stored.root,
         "slot": stored.slot,
         "time": format_time_exactly(stored.timestamp),
-        "timestamp": stored.timestamp,
         "kind": "-".join(words).lower(),
         "author": format_identity(entry.author),
         "sequence": entry.sequence,
@@ -76,7 +73,7 @@ def _to_result(stored: StoredEntry, signed: SignedEntry) -> dict[str, Any]:
 
 def _to_plain(body: Any) -> dict[str, Any]:
     """What an entry says, field by field; parts that are records of their own are left to the bundle."""
-    from anchor.consensus.text import get_stage_name
+    from anchor.consensus.text import format_identity, get_stage_name
 
     plain: dict[str, Any] = {}
     for name, value in zip(body.fields, body.values(), strict=True):
@@ -84,19 +81,21 @@ def _to_plain(body: Any) -> dict[str, Any]:
             plain[name] = value.decode("utf-8", "backslashreplace")
         elif name.endswith("_stage"):
             plain[name] = get_stage_name(value)
+        elif name == "root_key":
+            plain[name] = format_identity(value)
         elif isinstance(value, bytes | int):
             plain[name] = value
     return plain
 
 
-def _describe(entries: list[dict[str, Any]]) -> str:
+def _describe(entries: list[dict[str, Any]], model: str | None) -> str:
     if not entries:
-        return "Nothing is recorded yet."
+        return f"Nothing is recorded of {printable(model)}." if model else "Nothing is recorded yet."
     rows = [
         (
             str(entry["entry"]),
-            format_time(entry["timestamp"]),
-            entry["kind"],
+            entry["time"][:16].replace("T", " "),
+            _say_what(entry),
             printable(_say(entry)),
             entry["author"][8:16],
         )
@@ -105,12 +104,14 @@ def _describe(entries: list[dict[str, Any]]) -> str:
     return format_table(("ENTRY", "TIME (UTC)", "WHAT", "OF", "BY"), rows)
 
 
+def _say_what(entry: dict[str, Any]) -> str:
+    """What happened: the kind, and the stage that it leads to, which no narrow table may cut off."""
+    return f"{entry['kind']} to {entry['to_stage']}" if "to_stage" in entry else str(entry["kind"])
+
+
 def _say(entry: dict[str, Any]) -> str:
     """What an entry is about, in a few words."""
     if "model" not in entry:
-        root = entry["root_key"].hex()[:8] if "root_key" in entry else ""
-        return str(entry.get("name") or root)
+        return str(entry.get("name") or entry.get("root_key", "")[8:16])
     about = "@".join([entry["model"], *([entry["version"]] if "version" in entry else [])])
-    if "to_stage" in entry:
-        return f"{about} to {entry['to_stage']}"
     return f"{about}: {entry['reason']}" if entry.get("reason") else about

@@ -6,10 +6,10 @@ Exit codes (rule 6): 0 verified or done; 1 differs or refused; 2 usage; 3 unavai
 
 from __future__ import annotations
 
-import os
 import sys
 from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
 from importlib import import_module
+from shutil import get_terminal_size
 from typing import Any, NoReturn
 
 from anchor import __version__
@@ -30,8 +30,10 @@ COMMANDS = {
     "log": "list what was published, promoted and revoked",
     "promote": "move a version to another stage",
     "revoke": "withdraw a version, for good",
+    "node": "serve a ledger over HTTP, and take entries",
     "export": "write a ledger's backup to one file",
     "import": "bring a ledger back from its backup",
+    "sync": "sync a beacon chain from a checkpoint that you trust, follow it, serve it",
     "bitcoin": "check Bitcoin headers against the rules and the checkpoints in the code",
     "vectors": "run the consensus specification's test vectors",
     "completion": "print a completion script for your shell",
@@ -59,8 +61,7 @@ class _Formatter(RawDescriptionHelpFormatter):
     """Help of at most 80 columns."""
 
     def __init__(self, prog: str) -> None:
-        width = int(os.environ.get("COLUMNS") or 80)
-        super().__init__(prog, max_help_position=28, width=min(width, 80))
+        super().__init__(prog, max_help_position=28, width=min(get_terminal_size().columns, 80))
 
 
 def build_parser(command: str | None = None) -> ArgumentParser:
@@ -116,9 +117,6 @@ def main(argv: list[str] | None = None) -> int:
         return terminal.show_error(command, error)
     except KeyboardInterrupt:
         return terminal.show_interrupt()
-    except BrokenPipeError:  # the reader of our output left: nothing is wrong
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
 
 
 def _run(command: str | None, arguments: list[str], terminal: Terminal) -> Outcome:

@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from io import TextIOWrapper
 from typing import Any, TextIO
 
-from anchor.errors import AnchorError
+from anchor.errors import AnchorError, Unavailable
 
 SCHEMA = "anchor/1"
 COLORS = {"red": 31, "green": 32, "yellow": 33, "bold": 1, "dim": 2}
@@ -31,13 +32,39 @@ class Outcome:
     status: int = 0
 
 
+class Stream:
+    """Standard output or error. What becomes of the text never changes what is done, nor how it ended."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+    def isatty(self) -> bool:
+        """Whether a person sees it."""
+        return self._stream is not None and self._stream.isatty()
+
+    def write(self, text: str) -> str:
+        """Writes `text` at once. Returns why it could not; a reader that has left wants no more."""
+        if self._stream is None:
+            return ""
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())  # takes what is in the buffer
+            self._stream = None
+            return "" if isinstance(error, BrokenPipeError) else str(error.strerror)
+        return ""
+
+
 class Terminal:
     """Where a command's output goes: results to standard output, all else to standard error."""
 
     def __init__(self, *, as_json: bool = False, color: bool = True) -> None:
         self.as_json = as_json
-        self.out, self.err = sys.stdout, sys.stderr
-        self._color = color and not as_json and "NO_COLOR" not in os.environ
+        self.out, self.err = Stream(sys.stdout), Stream(sys.stderr)
+        self._color = color and not as_json and not os.environ.get("NO_COLOR")
 
     def paint(self, text: str, color: str) -> str:
         """`text` in a colour of COLORS, where standard output is a terminal."""
@@ -48,7 +75,7 @@ class Terminal:
     def note(self, text: str) -> None:
         """One line on what is going on, for people."""
         if not self.as_json:
-            print(text, file=self.err, flush=True)
+            self.err.write(f"{text}\n")
 
     @contextmanager
     def progress(self, what: str, total: int) -> Iterator[Progress]:
@@ -60,48 +87,36 @@ class Terminal:
             bar.clear()
 
     def show(self, command: str | None, outcome: Outcome) -> int:
-        """Prints an outcome; returns its exit code."""
+        """Prints an outcome; returns its exit code, or Unavailable's for a success that cannot be told."""
+        text = outcome.text
         if self.as_json:
-            self._print_envelope(command, outcome.status, outcome.result, None)
-        else:
-            print(outcome.text, file=self.out)
-        self.out.flush()
+            text = _format_envelope(command, outcome.status, outcome.result, None)
+        if failure := self.out.write(f"{text}\n"):
+            self.err.write(f"the result cannot be written: {failure.lower()}\n")
+            return outcome.status or Unavailable.exit_code
         return outcome.status
 
     def show_error(self, command: str | None, error: AnchorError) -> int:
         """Prints an error in a sentence and what to do; returns its exit code."""
         if self.as_json:
             details = {"kind": type(error).__name__, "what": error.what, "fix": error.fix}
-            self._print_envelope(command, error.exit_code, None, details)
+            self.out.write(f"{_format_envelope(command, error.exit_code, None, details)}\n")
             return error.exit_code
         name = f"anchor {command}" if command else "anchor"
-        print(f"{name}: {printable(error.what)}", file=self.err)
-        if error.fix:
-            print(printable(error.fix), file=self.err)
+        lines = [f"{name}: {printable(error.what)}", *([printable(error.fix)] if error.fix else [])]
+        self.err.write("\n".join([*lines, ""]))
         return error.exit_code
 
     def show_interrupt(self) -> int:
         """The exit code of a command that was interrupted from the keyboard."""
-        print("\ninterrupted; nothing was left half-written", file=self.err)
+        self.err.write("\ninterrupted; nothing was left half-written\n")
         return 130
-
-    def _print_envelope(
-        self, command: str | None, status: int, result: dict[str, Any] | None, error: dict[str, Any] | None
-    ) -> None:
-        envelope = {
-            "schema": SCHEMA,
-            "command": command,
-            "status": STATUS_WORDS[status],
-            "result": result,
-            "error": error,
-        }
-        print(json.dumps(envelope, default=_to_plain), file=self.out)
 
 
 class _Bar:
     """One line that is drawn over itself."""
 
-    def __init__(self, stream: TextIO, what: str, total: int, *, visible: bool) -> None:
+    def __init__(self, stream: Stream, what: str, total: int, *, visible: bool) -> None:
         self._stream, self._what, self._total, self._visible = stream, what, total, visible
         self._start = self._drawn = time.monotonic()
         self._done = 0
@@ -112,7 +127,6 @@ class _Bar:
         if self._visible and now - self._start > PROGRESS_AFTER and now - self._drawn > 0.1:
             self._drawn = now
             self._stream.write(f"\r\x1b[K{self._line(now - self._start)}")
-            self._stream.flush()
 
     def _line(self, elapsed: float) -> str:
         share = min(self._done / max(self._total, 1), 1.0)
@@ -125,7 +139,6 @@ class _Bar:
     def clear(self) -> None:
         if self._drawn > self._start:
             self._stream.write("\r\x1b[K")
-            self._stream.flush()
 
 
 def format_bytes(count: int) -> str:
@@ -135,6 +148,11 @@ def format_bytes(count: int) -> str:
         size /= 1000
         units.pop(0)
     return f"{size:.0f} {units[0]}" if units[0] == "B" else f"{size:.1f} {units[0]}"
+
+
+def format_count(number: int, what: str) -> str:
+    """ "1 file", "2 files"."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]], width: int = 80) -> str:
@@ -167,6 +185,19 @@ def _is_number(cell: str) -> bool:
 def printable(text: str) -> str:
     """`text` with control, ANSI and bidirectional characters escaped (rule 5)."""
     return "".join([char if char.isprintable() else char.encode("unicode_escape").decode() for char in text])
+
+
+def _format_envelope(
+    command: str | None, status: int, result: dict[str, Any] | None, error: dict[str, Any] | None
+) -> str:
+    envelope = {
+        "schema": SCHEMA,
+        "command": command,
+        "status": STATUS_WORDS[status],
+        "result": result,
+        "error": error,
+    }
+    return json.dumps(envelope, default=_to_plain)
 
 
 def _to_plain(value: Any) -> Any:

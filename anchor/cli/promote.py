@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from anchor.cli.ledgers import Watch, add_ledger_option, get_folder, unlock
+from anchor.cli.ledgers import Watch, add_ledger_option, get_folder, repeat_ledger, unlock
 from anchor.cli.output import Outcome, Terminal, printable
 from anchor.cli.secrets import add_key_options
 
@@ -39,17 +39,20 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
         promotion = write_promotion(service.chain, author, options.name, stage)
         recorded = service.record([promotion], watch=Watch(terminal))
         trusted = service.chain.get_checkpoint(0)
+    model, _, version = options.name.partition("@")
     result = {
-        "name": options.name,
-        "from": get_stage_name(promotion.entry.body.data.from_stage),
-        "to": options.to,
+        "model": model,
+        "version": version,
+        "from_stage": get_stage_name(promotion.entry.body.data.from_stage),
+        "to_stage": options.to,
         "entry": recorded.positions[0],
         "final": format_checkpoint(recorded.checkpoint),
     }
+    name = terminal.paint(printable(options.name), "bold")
     text = (
-        f"{terminal.paint(printable(options.name), 'bold')} moved from {result['from']} to {options.to}; "
-        "that is final.\n"
+        f"{name} moved from {result['from_stage']} to {options.to}; that is final.\n"
         f"Bundles made before do not show it. Make one that does with:\n\n"
-        f"  anchor bundle {printable(options.name)} \\\n    --for {format_checkpoint(trusted)}"
+        f"  anchor bundle {printable(options.name)}{repeat_ledger(options)} \\\n"
+        f"    --for {format_checkpoint(trusted)}"
     )
     return Outcome(text, result)

@@ -9,7 +9,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from anchor.cli.keygen import root_file
-from anchor.cli.ledgers import Watch, add_ledger_option, get_folder, unlock
+from anchor.cli.ledgers import Watch, add_ledger_option, get_folder, repeat_ledger, unlock
 from anchor.cli.output import Outcome, Terminal, format_bytes, printable
 from anchor.cli.secrets import add_key_options, read_key, read_key_passphrase
 
@@ -25,8 +25,8 @@ Publish a checkpoint on a ledger, wait until it is final, and write its bundle.
 The publisher is registered, and the organisation claimed, where they are new."""
 EXAMPLES = """
 anchor publish model/ --model acme/tiny --version 1.0 --key alice.key
-anchor publish model.safetensors --model acme/tiny --version 1.1 --key alice.key \\
-  --lineage lineage.json -o tiny-1.1.anchor
+anchor publish model.safetensors --model acme/tiny --version 1.1 \\
+  --key alice.key --lineage lineage.json -o tiny-1.1.anchor
 """
 
 
@@ -98,9 +98,10 @@ def _name(options: Namespace) -> Publish:
     """The publication, but for its manifest. Raises Misuse for names that are none."""
     from anchor.consensus.containers.entries import Publish
     from anchor.consensus.entries import require_model, require_version
+    from anchor.consensus.text import encode_name
     from anchor.errors import InvalidEntry, Misuse
 
-    model, version = [name.encode("utf-8", "surrogateescape") for name in (options.model, options.version)]
+    model, version = encode_name(options.model), encode_name(options.version)
     try:
         require_model(model)
         require_version(version)
@@ -153,9 +154,10 @@ def _save(place: Path, bundle: bytes, options: Namespace, trusted: Checkpoint) -
         write_over(place, bundle)
     except Unavailable as error:
         name = f"{options.model}@{options.version}"
+        ledger = repeat_ledger(options)
         raise Unavailable(
             f"{name} is published and final, but its bundle is not written: {error.what}",
-            fix=f"Make it with: anchor bundle {name} --for {format_checkpoint(trusted)} -o FILE",
+            fix=f"Make it with: anchor bundle {name} --for {format_checkpoint(trusted)}{ledger} -o FILE",
         ) from None
 
 

@@ -10,7 +10,7 @@ from anchor.cli.secrets import add_key_options
 
 HELP = "Withdraw a version, for good: no bundle made from now on verifies."
 EXAMPLES = """
-anchor revoke acme/tiny@1.0 --reason 'trained on the wrong split' --key alice.key
+anchor revoke acme/tiny@1.0 --reason mislabelled --key alice.key
 """
 
 
@@ -34,8 +34,10 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
     with open_writer(folder, seed, SystemClock(), on_wait=terminal.note) as service:
         revocation = write_revocation(service.chain, author, options.name, options.reason)
         recorded = service.record([revocation], watch=Watch(terminal))
+    model, _, version = options.name.partition("@")
     result = {
-        "name": options.name,
+        "model": model,
+        "version": version,
         "reason": options.reason,
         "entry": recorded.positions[0],
         "final": format_checkpoint(recorded.checkpoint),

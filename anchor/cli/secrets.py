@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser
-from getpass import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from anchor.errors import Misuse
+from anchor.errors import Misuse, Unavailable
 
 if TYPE_CHECKING:
     from anchor.node.keys import KeyFile
@@ -71,17 +70,21 @@ def _ask(what: str, *, confirm: bool) -> str:
             f"The passphrase of {what} is needed, and there is nobody to ask.",
             fix=f"Give --passphrase-file, or set {VARIABLE}.",
         )
-    passphrase = getpass(f"Passphrase of {what}: ")
-    if confirm and getpass("The same again: ") != passphrase:
+    import getpass
+
+    passphrase = getpass.getpass(f"Passphrase of {what}: ")
+    if confirm and getpass.getpass("The same again: ") != passphrase:
         raise Misuse("The two spellings differ.", fix="Try again.")
     return passphrase
 
 
 def read_key(path: str, kind: str) -> KeyFile:
-    """The key file at `path`. Raises Misuse when it is of another kind."""
+    """The key file at `path`. Raises Unavailable when it is not there, Misuse when it is of another kind."""
     from anchor.files import read_bounded
     from anchor.node.keys import MAX_FILE_BYTES, decode_key_file
 
+    if not Path(path).exists():
+        raise Unavailable(f"There is no key {path}.", fix="Name its file, or make one with: anchor keygen")
     file = decode_key_file(read_bounded(Path(path), MAX_FILE_BYTES, "a key file"), path)
     if file.kind != kind:
         raise Misuse(f"{path} is a {file.kind} key, and a {kind} key is needed.", fix="Give the other file.")

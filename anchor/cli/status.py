@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any, Final
 
-from anchor.cli.ledgers import add_ledger_option, format_time, format_time_exactly, get_folder
+from anchor.cli.ledgers import add_last_option, add_ledger_option, format_time, get_folder
 from anchor.cli.output import Outcome, Terminal, format_table, printable
 
 if TYPE_CHECKING:
@@ -23,9 +23,7 @@ MAX_ROWS: Final = 10
 def add_arguments(parser: ArgumentParser) -> None:
     """The command's arguments."""
     add_ledger_option(parser)
-    parser.add_argument(
-        "--last", type=int, default=MAX_ROWS, metavar="N", help="versions to show (default: %(default)s)"
-    )
+    add_last_option(parser, "versions", MAX_ROWS)
 
 
 def run(options: Namespace, terminal: Terminal) -> Outcome:
@@ -41,7 +39,7 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
 
 def _list_versions(chain: Chain, last: int) -> tuple[int, list[dict[str, Any]]]:
     """How many versions there are, and the newest, newest first."""
-    from anchor.consensus.text import get_stage_name
+    from anchor.consensus.text import format_time_exactly, get_stage_name
 
     versions = chain.get_head().state.versions
     shown = [
@@ -54,13 +52,13 @@ def _list_versions(chain: Chain, last: int) -> tuple[int, list[dict[str, Any]]]:
             "entry": version.entry,
             "published": format_time_exactly(chain.get_entry(version.entry)[0].timestamp),
         }
-        for version in versions[::-1][: max(last, 0)]
+        for version in versions[::-1][:last]
     ]
     return len(versions), shown
 
 
 def _to_result(status: Status) -> dict[str, Any]:
-    from anchor.consensus.text import format_checkpoint
+    from anchor.consensus.text import format_checkpoint, format_time_exactly
 
     return {
         "name": status.name,

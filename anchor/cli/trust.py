@@ -21,10 +21,11 @@ from anchor.consensus.text import parse_checkpoint, parse_identity
 from anchor.errors import Misuse
 
 HELP = """\
-Keep the checkpoints that you trust under names, with what you know of their networks.
+Keep the checkpoints that you trust under names, with what you know of their
+networks.
 
-Take a checkpoint over a channel of its own, and compare it between sources: whoever
-chooses it for you can show you another history.
+Take a checkpoint over a channel of its own, and compare it between sources:
+whoever chooses it for you can show you another history.
 """
 EXAMPLES = """
 anchor trust add lab 0x…:12 --publisher acme=ed25519:…
@@ -37,9 +38,9 @@ anchor trust remove lab
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The command's arguments."""
-    parser.add_argument("action", choices=["add", "list", "remove"])
+    parser.add_argument("action", choices=["add", "list", "remove"], help="add replaces what had that name")
     parser.add_argument("name", nargs="?", help="what to call the checkpoint")
-    parser.add_argument("checkpoint", nargs="?", metavar="ROOT:EPOCH")
+    parser.add_argument("checkpoint", nargs="?", metavar="ROOT:EPOCH", help="the checkpoint to add")
     parser.add_argument(
         "--publisher",
         metavar="ORG=KEY",

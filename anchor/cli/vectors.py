@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 HELP = """\
 Run the consensus specification's test vectors, and say which passed.
 
-PATH is a folder of the official layout, at any height: the whole set, a preset, one case.
-Exit code 0: all passed. 1: a case failed, or one is of a kind that is not supported.
+PATH is a folder of the official layout, at any height: the whole set, a preset,
+one case. Exit code 0: all passed. 1: a case failed, or one is of a kind that is
+not supported.
 """
 EXAMPLES = """
 anchor vectors consensus-spec-tests/tests --jobs 2
 anchor vectors tests/minimal/altair --filter operations/attestation
-anchor vectors tests --unsupported-ok light_client/data_collection --unsupported-ok light_client/sync
+anchor vectors tests --unsupported-ok fork_choice --unsupported-ok light_client/sync
 """
 STATUSES = ("passed", "failed", "unsupported")
 SHOWN_FAILURES = 50

@@ -8,12 +8,15 @@ from contextlib import ExitStack
 from typing import Final
 
 from anchor.bundle.api import verify
-from anchor.bundle.verdict import VERIFIED, Verdict
-from anchor.cli.output import Outcome, Terminal, format_bytes, format_table, printable
+from anchor.bundle.verdict import REFUSED, VERIFIED, Verdict
+from anchor.cli.output import Outcome, Terminal, format_bytes, format_count, format_table, printable
 from anchor.errors import Misuse
 from anchor.ml.report import Answer, Damage, FilesReport
 
-HELP = "Check that a model is exactly the one that was published, and that a network agreed on it. Offline."
+HELP = """\
+Check that a model is exactly the one that was published, and that a network
+agreed on it. Offline.
+"""
 EXAMPLES = """
 anchor verify model/ --trust lab --model acme/tiny
 anchor verify model.safetensors --bundle tiny.anchor --trust 0x…:12 \\
@@ -25,6 +28,7 @@ anchor verify model/ --trust lab --model acme/tiny \\
 UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 MAX_ROWS: Final = 20
 """Findings that are listed; --json has them all."""
+WEIGHTS_EQUAL: Final = "The weights are the published ones. That is not enough: the files are not."
 COLORS: Final = {"verified": "green", "refused": "red", "incomplete": "yellow", "qualified": "yellow"}
 
 
@@ -60,7 +64,7 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
             require_stage=options.require_stage,
             max_age=None if options.max_age is None else parse_duration(options.max_age),
             allow_stale_trust=options.allow_stale_trust,
-            progress=lambda total: stack.enter_context(terminal.progress("Hashing", total)),
+            progress=lambda total: stack.enter_context(terminal.progress("hashing", total)),
         )
     return Outcome(format_verdict(verdict, terminal), verdict.to_json(), verdict.exit_code)
 
@@ -75,10 +79,12 @@ def parse_duration(text: str) -> int:
 
 def format_verdict(verdict: Verdict, terminal: Terminal) -> str:
     """The verdict for people: one sentence, what differs, what was shown, what was not."""
-    lines = [terminal.paint(printable(verdict.summary), COLORS[verdict.word])]
+    lines = [terminal.paint(printable(line), COLORS[verdict.word]) for line in _sum_up(verdict)]
     lines += [f"  {printable(reason)}." for reason in verdict.qualifications]
     if verdict.files is not None:
         lines += _list_findings(verdict.files)
+        if verdict.exit_code == REFUSED and verdict.files.weights_equal and not verdict.files.subset:
+            lines += ["", WEIGHTS_EQUAL]
     lines += ["", *[f"  {label:<10} {printable(words)}" for label, words in verdict.grounds]]
     if verdict.files is not None:
         lines.append(f"  {'checked':<10} {_describe_extent(verdict.files)}")
@@ -87,13 +93,16 @@ def format_verdict(verdict: Verdict, terminal: Terminal) -> str:
     return "\n".join(lines)
 
 
+def _sum_up(verdict: Verdict) -> list[str]:
+    """The verdict's sentence; below a refusal, what to do."""
+    if verdict.refusal is None:
+        return [verdict.summary]
+    return [f"Refused: {verdict.refusal.what}", *([verdict.refusal.fix] if verdict.refusal.fix else [])]
+
+
 def _describe_extent(files: FilesReport) -> str:
     amount = format_bytes(files.bytes_hashed)
-    return f"{_count(len(files.files), 'file')}, {_count(len(files.tensors), 'tensor')}, {amount}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    return f"{format_count(len(files.files), 'file')}, {format_count(len(files.tensors), 'tensor')}, {amount}"
 
 
 def _list_findings(files: FilesReport) -> list[str]:
@@ -114,9 +123,20 @@ def _list_findings(files: FilesReport) -> list[str]:
 def _list_notes(files: FilesReport) -> list[str]:
     """What the reports say in words, where a table has no place for it."""
     notes = [(file.path, " ".join(filter(None, (file.what, *file.hints)))) for file in files.files]
-    notes += [(tensor.name, "" if tensor.damage else tensor.what) for tensor in files.tensors]
+    notes += _gather([(tensor.name, tensor.what) for tensor in files.tensors if not tensor.damage])
     notes += [(finding.path, finding.what) for finding in files.findings]
     return [f"{printable(where)}: {printable(what)}" for where, what in notes if what][:MAX_ROWS]
+
+
+def _gather(notes: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Notes with those that say the same as one: a lost file takes all its tensors with it."""
+    places: dict[str, list[str]] = {}
+    for where, what in notes:
+        places.setdefault(what, []).append(where)
+    return [
+        (f"{names[0]} and {len(names) - 1:,} more" if len(names) > 1 else names[0], what)
+        for what, names in places.items()
+    ]
 
 
 def _locate(damage: tuple[Damage, ...]) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from anchor.consensus.containers.phase0 import Checkpoint
@@ -32,7 +33,7 @@ class Table:
 
 def _table(name: str, network_id: str, entries: Mapping[int, str]) -> Table:
     roots = {position: bytes.fromhex(root) for position, root in sorted(entries.items())}
-    return Table(name, bytes.fromhex(network_id), roots)
+    return Table(name, bytes.fromhex(network_id), MappingProxyType(roots))
 
 
 BITCOIN_MAINNET: Final = _table(
@@ -124,23 +125,3 @@ def verify_branch(table: Table, root_at: RootAt) -> int | None:
             verify_root(table, position, root)
             held = position
     return held
-
-
-def verify_start(table: Table, position: int, root: Root, root_at: RootAt) -> None:
-    """Whether evidence may start from the checkpoint (`position`, `root`): rule 22.
-
-    It is the newest entry at or before `position`, or proves that entry: `root_at` gives what is proven
-    from its state. Genesis needs no proof, as the network's id, which every state carries, stands for it.
-    Raises InvalidCheckpoint otherwise.
-    """
-    verify_root(table, position, root)
-    newest = get_newest_position(table, position)
-    if newest is None or newest in (0, position):
-        return
-    proven = root_at(newest)
-    if proven is None:
-        raise InvalidCheckpoint(
-            f"Evidence from {position} does not prove {table.name}'s checkpoint in the code at {newest}.",
-            fix=f"Start from that checkpoint: {table.entries[newest].hex()}:{newest}",
-        )
-    verify_root(table, newest, proven)

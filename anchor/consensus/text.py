@@ -1,7 +1,9 @@
-"""What people write and read: identities (`ed25519:` and 64 hexadecimal digits), stages, checkpoints."""
+"""What people write and read: identities (`ed25519:` and 64 digits), stages, checkpoints, times."""
 
 from __future__ import annotations
 
+import re
+import time
 from typing import Final
 
 from anchor.consensus.containers.entries import Key
@@ -26,6 +28,11 @@ STAGES: Final = {
 }
 
 
+def encode_name(text: str) -> bytes:
+    """The bytes of a name that someone typed. What is not UTF-8 becomes what no name may hold."""
+    return text.encode("utf-8", "backslashreplace")
+
+
 def format_identity(identity: bytes) -> str:
     """A publisher's root key, or an administrator's key, in text."""
     return f"{PREFIX}{identity.hex()}"
@@ -43,7 +50,8 @@ def parse_identity(text: str) -> bytes:
     try:
         require_key(Key(scheme=SCHEME_ED25519, public_key=identity))
     except InvalidSignature as error:
-        raise Misuse(f"{text!r} is no safe key: {error.what}") from None
+        what = f"{text!r} is no safe key: {error.what}"
+        raise Misuse(what, fix="Ask the publisher for it again.") from None
     return identity
 
 
@@ -60,6 +68,19 @@ def get_stage_name(stage: int) -> str:
     return names[0] if names else f"stage {stage}"
 
 
+def format_time_exactly(timestamp: int) -> str:
+    """A Unix time for programs (RFC 3339), UTC."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(timestamp))
+
+
+def format_duration(seconds: int) -> str:
+    """A length of time for people: "90 seconds", "3.5 days"."""
+    for unit, name in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * unit:
+            return f"{seconds / unit:.1f} {name}"
+    return f"{seconds} seconds"
+
+
 def format_checkpoint(checkpoint: Checkpoint) -> str:
     """`0x…:epoch`."""
     return f"0x{checkpoint.root.hex()}:{checkpoint.epoch}"
@@ -67,8 +88,7 @@ def format_checkpoint(checkpoint: Checkpoint) -> str:
 
 def parse_checkpoint(text: str) -> Checkpoint:
     """The checkpoint that `text`, `root:epoch`, names; the root's `0x` may be left out. Raises Misuse."""
-    digits, _, number = text.removeprefix("0x").partition(":")
-    is_root = len(digits) == 64 and set(digits) <= set("0123456789abcdefABCDEF")
-    if not (is_root and number.isascii() and number.isdecimal() and int(number[:21]) <= UINT64_MAX):
+    match = re.fullmatch(r"(?:0x)?([0-9a-fA-F]{64}):([0-9]{1,20})", text)
+    if not match or int(match[2]) > UINT64_MAX:
         raise Misuse(f"{text!r} is no checkpoint.", fix="Write root:epoch, as in 0x6d…3f:12.")
-    return Checkpoint(epoch=int(number), root=bytes.fromhex(digits))
+    return Checkpoint(epoch=int(match[2]), root=bytes.fromhex(match[1]))

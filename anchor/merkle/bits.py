@@ -62,12 +62,8 @@ class Bits(Sequence[bool]):
 
     def get_set_indices(self) -> list[int]:
         """Positions of the set bits, ascending."""
-        value, indices = int.from_bytes(self._data, "little"), []
-        while value:
-            low = value & -value
-            indices.append(low.bit_length() - 1)
-            value ^= low
-        return indices
+        digits = f"{int.from_bytes(self._data, 'little'):b}"
+        return [place for place, digit in enumerate(reversed(digits)) if digit == "1"]
 
     def is_subset_of(self, other: Bits) -> bool:
         """Whether every bit set here is set in `other`."""

@@ -130,6 +130,8 @@ def element_chunks(element: Schema[Any], values: Sequence[Any]) -> bytes:
     """The 32-byte chunks over `values`: packed when they are basic, else their roots."""
     if isinstance(element, Basic):
         return pack(element.encode_many(values))
+    if isinstance(element, ByteVector):
+        return element.hash_many(values)
     root = element.hash_tree_root
     return b"".join([root(value) for value in values])
 

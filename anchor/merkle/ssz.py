@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from anchor.errors import MalformedSSZ, Misuse
 from anchor.merkle.gindex import GeneralizedIndex
-from anchor.merkle.hashing import merkle_root, sha256
+from anchor.merkle.hashing import hash_pairs, merkle_root, sha256
 from anchor.merkle.tree import (
     Chunks,
     Leaf,
@@ -181,6 +181,16 @@ class ByteVector(Schema[bytes]):
         if self.fixed_size == 32:
             return bytes(value)
         return merkle_root(pack(value), self._depth)
+
+    def hash_many(self, values: Sequence[bytes]) -> bytes:
+        """The roots of `values`, joined; a level of all their trees at a time."""
+        for value in [value for value in values if len(value) != self.fixed_size]:
+            require_size(value, self.fixed_size, self)
+        padding = bytes((32 << self._depth) - self.fixed_size)
+        level = b"".join([value + padding for value in values])
+        for _ in range(self._depth):
+            level = hash_pairs(level)
+        return level
 
     def tree(self, value: bytes) -> Tree:
         return Chunks(pack(self.encode(value)), self._depth)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from anchor.errors import InvalidProof
-from anchor.merkle.hashing import ZERO_HASHES, merkle_root, sha256
+from anchor.merkle.hashing import ZERO_HASHES, Buffer, merkle_root, sha256
 
 
 class Tree(Protocol):
@@ -72,12 +72,12 @@ class Chunks:
         return left, right
 
 
-def progressive_root(chunks: bytes, depth: int = 0) -> bytes:
+def progressive_root(chunks: Buffer, depth: int = 0) -> bytes:
     """Root of the progressive tree over 32-byte chunks (EIP-7916): subtrees of 1, 4, 16, … chunks."""
-    if not chunks:
+    view, size = memoryview(chunks), 32 << depth  # a view's slices are no copies
+    if not view:
         return ZERO_HASHES[0]
-    size = 32 << depth
-    return sha256(merkle_root(chunks[:size], depth) + progressive_root(chunks[size:], depth + 2))
+    return sha256(merkle_root(view[:size], depth) + progressive_root(view[size:], depth + 2))
 
 
 def progressive_tree(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from anchor.errors import MissingFile, Unavailable, Unsafe
+from anchor.errors import MalformedFile, MissingFile, Unavailable, Unsafe
 from anchor.ml.components import STATE_SETS, assign_components, set_of
 from anchor.ml.dtypes import element_count
 from anchor.ml.formats.layout import Descriptor
+from anchor.ml.formats.strict_json import parse
 from anchor.ml.report import Finding, finding_json
 from anchor.ml.source import Source
 from anchor.ml.survey import Survey, tensor_names
@@ -145,15 +145,15 @@ def _find_parts(source: Source, found: Survey, rows: Iterable[TensorRow]) -> Ite
         elif where := _file_with(name, paths):
             yield Part(name, where, _about_moments(rows) if name == "optimizer" else "")
         elif key := next((key for key in _STATE_KEYS.get(name, ()) if state.get(key) is not None), ""):
-            yield Part(name, state_path, f"{key} {state[key]}" if name == "step" else key)
+            yield Part(name, state_path, f"{key} {state[key]}" if isinstance(state[key], int) else key)
         else:
             yield Part(name, "")
 
 
 def _find_weights(paths: Iterable[str], rows: Iterable[TensorRow]) -> Part:
-    for row in rows:
-        if set_of(row.path) not in STATE_SETS:
-            return Part("weights", row.path)
+    files = list(dict.fromkeys([row.path for row in rows if set_of(row.path) not in STATE_SETS]))
+    if files:
+        return Part("weights", files[0], f"and {len(files) - 1} more" if len(files) > 1 else "")
     for path in paths:
         if path.endswith(_OPAQUE_WEIGHTS) and not any(
             path.rpartition("/")[2].startswith(names) for names in (*_FILES.values(), ("training_args",))
@@ -168,8 +168,8 @@ def _file_with(part: str, paths: Iterable[str]) -> str:
 
 def _read_state(source: Source, path: str) -> dict[str, Any]:
     try:
-        state = json.loads(source.read(path, MAX_STATE_BYTES))
-    except (Unsafe, MissingFile, Unavailable, ValueError, RecursionError):
+        state = parse(source.read(path, MAX_STATE_BYTES), path)
+    except (Unsafe, MissingFile, Unavailable, MalformedFile):
         return {}
     return state if isinstance(state, dict) else {}
 

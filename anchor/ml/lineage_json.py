@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, Final, TypeVar
 
-from anchor.errors import AnchorError, Misuse
+from anchor.errors import AnchorError, MalformedFile, Misuse
 from anchor.merkle.container import Container
 from anchor.merkle.scope import schema_of
+from anchor.ml.formats.strict_json import parse
 from anchor.ml.lineage import Code, Dataset, Lineage, Parent, Privacy, Setting
 from anchor.ml.rules import verify_lineage
 
@@ -24,10 +24,11 @@ def parse_lineage(data: bytes | str) -> Lineage:
 
     Numbers keep the digits that they are written with. Raises Misuse, with the field that is wrong.
     """
+    encoded = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     try:
-        value = json.loads(data, parse_float=str, parse_int=str, object_pairs_hook=_unique)
-    except (ValueError, RecursionError) as error:
-        raise Misuse(f"The lineage is not JSON: {error}.", fix=_FIX) from error
+        value = parse(encoded, "The lineage", number=str)
+    except MalformedFile as error:
+        raise Misuse(error.what, fix=_FIX) from error
     fields = _object(value, "The lineage", set(Lineage.fields))
     privacy = [_texts(Privacy, fields["privacy"], "privacy")] if fields.get("privacy") is not None else []
     step = fields.get("step")
@@ -72,13 +73,6 @@ def lineage_to_json(lineage: Lineage) -> Fields:
 
 def _stated(**fields: Any) -> Fields:
     return {name: value for name, value in fields.items() if value}
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> Fields:
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        raise ValueError("a key stands twice")
-    return fields
 
 
 def _object(value: object, where: str, known: set[str] | None) -> Fields:

@@ -40,7 +40,9 @@ class Listing(NamedTuple):
 class Source:
     """A model's folder, open. Use as a context manager."""
 
-    def __init__(self, folder: int, prefix: str, *, follow: bool, single: str | None) -> None:
+    def __init__(self, name: str, folder: int, prefix: str, *, follow: bool, single: str | None) -> None:
+        self.name = name
+        """The folder's path, for messages."""
         self._folder = folder
         self._prefix = prefix
         self._follow = follow
@@ -148,16 +150,14 @@ def _open_folder(real: Path, single: str | None) -> Source:
     except OSError as error:
         raise Unavailable(f"{str(real)!r} cannot be opened: {error.strerror}.") from error
     prefix = f"{real.relative_to(root).as_posix()}/" if root else ""
-    return Source(folder, prefix, follow=root is not None, single=single)
+    return Source(str(real), folder, prefix, follow=root is not None, single=single)
 
 
 def _cache_root(real: Path) -> Path | None:
     """The `models--*` folder of a cache that has `real` at or below one of its snapshots."""
-    inner = real
     for outer in real.parents:
         if outer.name == "snapshots" and outer.parent.name.startswith("models--"):
-            return outer.parent if inner != outer else None
-        inner = outer
+            return outer.parent
     return None
 
 

@@ -45,7 +45,7 @@ def survey(source: Source) -> Survey:
     """
     listing = source.listing()
     if not listing.files and not listing.special:
-        raise Misuse("There is no file in this folder.", fix="Give the model's own folder.")
+        raise Misuse(f"There is no file in {source.name!r}.", fix="Give the model's own folder.")
     files: list[Surveyed] = []
     indices: list[ShardIndex] = []
     findings = [Finding(Answer.UNSAFE, path, f"It is a {kind}.") for path, kind in listing.special]

@@ -97,6 +97,9 @@ def _check_all(
 ) -> _Found:
     found = _Found([], [], {})
     for anchored in wanted:
+        if source.single not in (None, anchored.file.path):
+            _add_unopened(found, anchored, Answer.MISSING, "It is not part of what was given: one file.")
+            continue
         try:
             fd = source.open(anchored.file.path)
         except Unsafe as error:

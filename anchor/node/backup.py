@@ -32,13 +32,19 @@ from anchor.merkle.text import Text
 from anchor.ml.manifest import MAX_MANIFEST_BYTES, decode_manifest, manifest_root
 from anchor.node.batches import Made, make_batch
 from anchor.node.chain import Chain, Status
-from anchor.node.folder import KEYS, open_reader, start_store, write_description
+from anchor.node.folder import (
+    KEYS,
+    MAX_NAME_BYTES,
+    open_reader,
+    require_ledger_name,
+    start_store,
+    write_description,
+)
 from anchor.node.keys import MAX_FILE_BYTES, decode_key_file
-from anchor.node.store import Batch, Store
+from anchor.node.store import FILE, Batch, Store, require_store
 from anchor.types import Limit, uint64
 
 MAGIC: Final = b"anchor backup 1\n"
-MAX_NAME_BYTES: Final = 256
 LIMITS: Final = {b"h": 1 << 24, b"b": 1 << 22, b"m": MAX_MANIFEST_BYTES}
 """Bytes of each kind of record that are read."""
 END: Final = b"e" + (32).to_bytes(8, "little")
@@ -69,6 +75,7 @@ def export_ledger(folder: Path, path: Path) -> int:
 
     Raises Misuse when `path` exists, Unavailable and CorruptedLedger as reading does.
     """
+    require_store(folder / FILE)
     keys = read_bounded(folder / KEYS, MAX_FILE_BYTES, "a key file")
     with open_reader(folder) as chain, new_file(path, mode=PRIVATE) as file:
         writer = _Writer(file)
@@ -134,8 +141,8 @@ def _read_header(records: Iterator[tuple[bytes, bytes]], path: Path) -> tuple[He
         raise _broken(path, "does not start with a header")
     header: Header = _decode(schema_of(Header), data, path)
     keys = decode_key_file(header.keys, f"The key file in {path}")
-    is_sane = header.name.isprintable() and header.reserved < MAX_RESERVED
-    if keys.kind != "committee" or not is_sane:
+    require_ledger_name(header.name)
+    if keys.kind != "committee" or header.reserved >= MAX_RESERVED:
         raise _broken(path, "has a header that no ledger has")
     return header, Ledger(LEDGER, compute_config(header.genesis), Bls())
 

@@ -44,6 +44,7 @@ def make_batch(
     """
     return Batch(
         blocks=tuple([_make_block(ledger, item) for item in made]),
+        parent=bytes(made[0].block.message.parent_root),
         snapshots=tuple(_make_snapshots(ledger, made, finalized, newest_kept)),
         entries=tuple([entry for item in made for entry in _make_entries(item)]),
         manifests=tuple(manifests),

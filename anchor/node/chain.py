@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from anchor.consensus.bls import Bls, NoSignatures
@@ -20,7 +22,7 @@ from anchor.consensus.forks.cache import Cache
 from anchor.consensus.forks.ledger import Ledger
 from anchor.consensus.forks.ledger.genesis import compute_config
 from anchor.consensus.presets import LEDGER
-from anchor.errors import CorruptedLedger, Invalid, MalformedSSZ, Misuse, Unavailable
+from anchor.errors import CorruptedLedger, Invalid, MalformedSSZ, Misuse, NoSuchRecord
 from anchor.merkle.scope import Scope, hash_tree_root, schema_of
 from anchor.merkle.ssz import Schema
 from anchor.ml.manifest import Manifest, manifest_root
@@ -83,9 +85,11 @@ class Chain:
         return Ledger(LEDGER, compute_config(self.genesis), Bls())
 
     @cached_property
-    def _replayer(self) -> Ledger:
-        """The rules, for blocks whose signatures were checked before they were stored."""
-        return Ledger(LEDGER, compute_config(self.genesis), NoSignatures())
+    def trusting_ledger(self) -> Ledger:
+        """The rules, for blocks whose signatures were checked already, or are checked later."""
+        twin = copy(self.ledger)  # a new instance would compute every root anew that this one knows
+        twin.signatures = NoSignatures()
+        return twin
 
     @property
     def name(self) -> str:
@@ -116,7 +120,7 @@ class Chain:
         try:
             for stored in self._store.get_blocks(snapshot.slot + 1, slot + 1):
                 block = self.decode_block(stored)
-                state = self._replayer.state_transition(state, block, validate_result=False)
+                state = self.trusting_ledger.state_transition(state, block, validate_result=False)
         except Invalid as error:
             raise CorruptedLedger(
                 f"The stored blocks do not follow each other: {error.what}", fix=RESTORE
@@ -132,7 +136,7 @@ class Chain:
             return stored.slot
         if root == self._store.get_snapshot_before(0).root:
             return 0
-        raise Unavailable(f"This ledger has no block 0x{root.hex()}.", fix="Check the ledger and the root.")
+        raise NoSuchRecord(f"This ledger has no block 0x{root.hex()}.", fix="Check the ledger and the root.")
 
     def get_header(self, root: bytes) -> BeaconBlockHeader:
         """The header of block `root`."""
@@ -159,6 +163,19 @@ class Chain:
                 raise CorruptedLedger(f"The block before slot {stored.slot} is missing.", fix=RESTORE)
             parent = stored.root
             yield block
+
+    def list_blocks(self, start: int, count: int) -> list[Block]:
+        """The first `count` stored blocks of slot `start` and later."""
+        return list(islice(self._store.get_blocks(start, FOREVER), count))
+
+    def get_block(self, root: bytes) -> SignedBeaconBlock:
+        """The block with this root. Raises NoSuchRecord when there is none, or it is the genesis block."""
+        stored = self._store.find_block(root)
+        if stored is None:
+            raise NoSuchRecord(
+                f"This ledger has no block 0x{root.hex()}.", fix="Check the ledger and the root."
+            )
+        return self.decode_block(stored)
 
     def decode_block(self, stored: Block) -> SignedBeaconBlock:
         """A stored block. Raises CorruptedLedger when it is not what was stored."""
@@ -206,8 +223,12 @@ class Chain:
         """The entry at `position` of the ledger's list. Raises Unavailable when there is none yet."""
         stored = self._store.find_entry(position)
         if stored is None:
-            raise Unavailable(f"This ledger has no entry {position}.", fix="See: anchor log")
+            raise NoSuchRecord(f"This ledger has no entry {position}.", fix="See: anchor log")
         return stored, self.decode_entry(stored)
+
+    def find_recorded(self, root: bytes) -> StoredEntry | None:
+        """The entry with this root, where it was recorded."""
+        return self._store.find_entry_by_root(root)
 
     def decode_entry(self, stored: StoredEntry) -> SignedEntry:
         """A stored entry. Raises CorruptedLedger when it is not what was stored."""
@@ -224,7 +245,7 @@ class Chain:
         """The encoding of the manifest with this root. Raises Unavailable when it is not kept here."""
         data = self._store.find_manifest(root)
         if data is None:
-            raise Unavailable(f"This ledger does not keep manifest 0x{root.hex()}.")
+            raise NoSuchRecord(f"This ledger does not keep manifest 0x{root.hex()}.")
         manifest: Manifest = _decode(schema_of(Manifest), data, f"Manifest 0x{root.hex()}")
         if manifest_root(manifest) != root:
             raise CorruptedLedger(f"Manifest 0x{root.hex()} is not what was stored.", fix=RESTORE)

@@ -14,7 +14,7 @@ from anchor.consensus.forks.ledger import Ledger
 from anchor.consensus.forks.ledger.genesis import compute_config
 from anchor.consensus.presets import LEDGER
 from anchor.consensus.text import format_checkpoint, format_identity
-from anchor.errors import CorruptedLedger
+from anchor.errors import CorruptedLedger, Misuse
 from anchor.files import PRIVATE, new_folder, read_bounded, write_new
 from anchor.merkle.scope import schema_of
 from anchor.node.batches import make_snapshot
@@ -38,6 +38,7 @@ from anchor.node.store import FILE, RESTORE, Batch, Store, require_store
 
 KEYS: Final = "keys"
 NETWORK: Final = "network.json"
+MAX_NAME_BYTES: Final = 256
 NETWORK_SCHEMA: Final = "anchor-network/1"
 PATIENCE: Final = 60.0
 """Seconds that a writer waits for another one."""
@@ -48,8 +49,9 @@ def create_ledger(
 ) -> dict[str, Any]:
     """Makes `folder` the ledger of a new network with one operator; returns the network's description.
 
-    Raises Misuse when `folder` holds anything, or the passphrase is too short.
+    Raises Misuse when `folder` holds anything, `name` is none, or the passphrase is too short.
     """
+    require_ledger_name(name)
     seed = randomness(SECRET_BYTES)
     genesis = draw_genesis(seed, now=clock.now(), randomness=randomness)
     ledger = Ledger(LEDGER, compute_config(genesis), Bls())
@@ -60,6 +62,12 @@ def create_ledger(
         write_new(staged / KEYS, encode_key_file(keys), mode=PRIVATE)
         with closing(start_store(staged, name, genesis, ledger, state, reserved=0, may_sign=True)) as store:
             return write_description(staged, Chain(store))
+
+
+def require_ledger_name(name: str) -> None:
+    """Raises Misuse unless `name` can be shown and stored."""
+    if not name.isprintable() or not 0 < len(name.encode("utf-8", "replace")) <= MAX_NAME_BYTES:
+        raise Misuse(f"A ledger's name has 1 to {MAX_NAME_BYTES} bytes, all printable.", fix="Give --name.")
 
 
 def start_store(

@@ -13,11 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from hashlib import scrypt, sha256
 from hmac import digest as hmac
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from anchor.consensus.bls_backends import ORDER
 from anchor.consensus.schemes import SigningKey
 from anchor.errors import MalformedFile, Misuse
+from anchor.ml.formats.strict_json import parse
 from anchor.params import SCHEME_ED25519
 
 if TYPE_CHECKING:
@@ -86,7 +87,10 @@ def decrypt_secret(file: KeyFile, passphrase: str, where: str) -> bytes:
 def _cipher(file: KeyFile, passphrase: str) -> ChaCha20Poly1305:
     from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
-    spelled = unicodedata.normalize("NFC", passphrase).encode()
+    try:
+        spelled = unicodedata.normalize("NFC", passphrase).encode()
+    except UnicodeEncodeError:
+        raise Misuse("The passphrase is not UTF-8.", fix="Spell it in UTF-8.") from None
     memory = 128 * SCRYPT_R * file.n + (1 << 20)
     return ChaCha20Poly1305(
         scrypt(spelled, salt=file.salt, n=file.n, r=SCRYPT_R, p=1, maxmem=memory, dklen=SECRET_BYTES)
@@ -113,7 +117,7 @@ def encode_key_file(file: KeyFile) -> bytes:
 def decode_key_file(data: bytes, where: str) -> KeyFile:
     """The key file that `data`, read from `where`, is. Raises MalformedFile when it is none."""
     try:
-        document = json.loads(data)
+        document: Any = parse(data, where)
         kdf, cipher = document["kdf"], document["cipher"]
         file = KeyFile(
             kind=str(document["kind"]),
@@ -124,7 +128,7 @@ def decode_key_file(data: bytes, where: str) -> KeyFile:
             nonce=b64decode(cipher["nonce"], validate=True),
             ciphertext=b64decode(cipher["data"], validate=True),
         )
-    except (ValueError, KeyError, TypeError, RecursionError, Base64Error):
+    except (MalformedFile, ValueError, KeyError, TypeError, Base64Error):
         raise _not_a_key(where) from None
     if encode_key_file(file) != data or not _is_sound(file):
         raise _not_a_key(where)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from anchor.consensus.bls import Bls, NoSignatures
+from anchor.consensus.bls import Bls
 from anchor.consensus.containers.entries import SignedEntry
 from anchor.consensus.duties import Keyring, compute_attestations, compute_block
-from anchor.consensus.forks.ledger import Ledger
 from anchor.node.batches import Made
+from anchor.node.chain import Chain
 from anchor.node.keys import derive_validator_key
 
-State = Any
-"""The ledger's BeaconState."""
 PROPOSED: Final = "proposed"
 JUSTIFIED: Final = "justified"
 FINALISED: Final = "finalised"
@@ -44,13 +42,13 @@ def make_keyring(seed: bytes, count: int) -> Keyring:
 
 
 class Producer:
-    """Makes blocks upon `state`. That no epoch is signed in twice is the caller's to see to."""
+    """Makes blocks upon a chain's head. That no epoch is signed in twice is the caller's to see to."""
 
-    def __init__(self, ledger: Ledger, keys: Keyring, state: State, watch: Watch) -> None:
-        self._ledger, self._keys, self._watch = ledger, keys, watch
-        # Whoever makes a block need not check its own signatures; `ledger` does, as for anyone's block.
-        self._maker = Ledger(ledger.preset, ledger.config, NoSignatures())
-        self.state = state
+    def __init__(self, chain: Chain, keys: Keyring, watch: Watch) -> None:
+        # Whoever makes a block need not check its own signatures; `_ledger` does, as for anyone's block.
+        self._ledger, self._maker = chain.ledger, chain.trusting_ledger
+        self._keys, self._watch = keys, watch
+        self.state = chain.get_head().state
 
     def make_epoch(self, epoch: int, entries: Sequence[SignedEntry], timestamp: int) -> Iterator[Made]:
         """A block for every slot of `epoch`, the first with `entries`; the whole committee votes for each."""

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from anchor.consensus.containers.entries import Publish, SignedEntry
+from anchor.consensus.containers.entries import Publish, RegisterPublisher, SignedEntry
 from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.consensus.duties import MAX_TIMESTAMP_SKEW, Keyring
 from anchor.consensus.schemes import SigningKey
@@ -23,9 +23,10 @@ from anchor.errors import Unavailable
 from anchor.node.batches import Made, make_batch
 from anchor.node.chain import Chain, Head
 from anchor.node.clock import Clock
+from anchor.node.entries import Pen
 from anchor.node.production import FINALISED, JUSTIFIED, Producer, Step, Watch
 from anchor.node.publishing import Author, find_pending, write_publication
-from anchor.node.store import Store
+from anchor.node.store import Batch, Store
 
 MAX_EPOCHS: Final = 4
 """Epochs within which an entry must be final; two are enough where everybody votes."""
@@ -79,7 +80,7 @@ class Service:
         self.chain.verify_entries(entries)
         head, first = self.chain.get_head(), self.chain.get_next_epoch()
         timestamp = self._get_timestamp(head)
-        producer = Producer(self.chain.ledger, self._keys, head.state, watch)
+        producer = Producer(self.chain, self._keys, watch)
         starts: dict[bytes, Made] = {}
         for epoch in range(first, first + MAX_EPOCHS):
             fresh = epoch == first
@@ -94,6 +95,17 @@ class Service:
                 count = len(head.state.entries)
                 return Recorded(final, tuple(range(count, count + len(entries))))
         raise Unavailable(f"The entries are recorded, and {MAX_EPOCHS} epochs did not make them final.")
+
+    def register(self, identity: bytes, watch: Watch = ignore) -> Recorded:
+        """Registers the publisher with this root key, as the administrator. Raises as `record` does."""
+        pen = Pen(self.chain.get_head().state, self.chain.get_next_epoch())
+        author = self._administrator.public.public_key
+        entry = pen.write(author, RegisterPublisher(root_key=identity), (self._administrator,))
+        return self.record([entry], watch=watch)
+
+    def keep_manifest(self, root: bytes, manifest: bytes) -> None:
+        """Keeps the encoding of a published manifest, which the caller has checked. Durable on return."""
+        self._store.commit(Batch(manifests=((root, manifest),)))
 
     def _commit(
         self, made: Sequence[Made], finalized: Made | None, manifests: Sequence[tuple[bytes, bytes]]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
@@ -56,6 +56,13 @@ PRAGMAS: Final = (
 )
 
 
+Kinds = tuple[type, ...]
+BLOCK: Final = (int, bytes, bytes, bytes)
+SNAPSHOT: Final = (int, bytes, int, bytes)
+ENTRY: Final = (int, bytes, int, int, bytes)
+"""Types of the tables' columns."""
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """A signed block, as stored."""
@@ -96,6 +103,8 @@ class Batch:
     """What one commit adds."""
 
     blocks: tuple[Block, ...] = ()
+    parent: bytes | None = None
+    """Root of the block that they follow."""
     snapshots: tuple[Snapshot, ...] = ()
     """Where there are any, they replace those that are not kept."""
     entries: tuple[StoredEntry, ...] = ()
@@ -131,11 +140,10 @@ class Store:
         """
         require_store(path)
         store = cls._connect(path, "rw" if writable else "ro")
-        try:
+        with ExitStack() as refused:
+            refused.callback(store.close)
             store._require_version(writable)
-        except BaseException:
-            store.close()
-            raise
+            refused.pop_all()
         return store
 
     @classmethod
@@ -149,9 +157,9 @@ class Store:
         return cls(connection, path)
 
     def _require_version(self, writable: bool) -> None:
-        if self._number("PRAGMA application_id") != APPLICATION_ID:
+        if self._value(int, "PRAGMA application_id") != APPLICATION_ID:
             raise CorruptedLedger(f"{self._path} is not a ledger's store.")
-        version = self._number("PRAGMA user_version")
+        version = self._value(int, "PRAGMA user_version")
         if version > VERSION:
             fix = "Use that version, or a newer one."
             raise Misuse(f"{self._path} was written by a newer anchor.", fix=fix)
@@ -168,13 +176,20 @@ class Store:
     # What changes it.
 
     def reserve(self, epoch: int) -> None:
-        """Records that something may be signed in `epoch` from now on, and never again after a restart."""
+        """Records that something may be signed in `epoch` from now on, and never again after a restart.
+
+        Raises Unavailable when it was reserved already: whoever did that signs in it.
+        """
+        sql = "UPDATE ledger SET reserved = ? WHERE reserved < ?"
         with self._transaction():
-            self._connection.execute("UPDATE ledger SET reserved = ? WHERE reserved < ?", (epoch, epoch))
+            if not self._connection.execute(sql, (epoch, epoch)).rowcount:
+                raise self._is_shared()
 
     def commit(self, batch: Batch) -> None:
-        """Adds a batch: all of it, or nothing."""
+        """Adds a batch: all of it, or nothing. Raises Unavailable when its parent is not the newest block."""
         with self._transaction():
+            if batch.blocks and batch.parent != self._find_newest_root():
+                raise self._is_shared()
             run = self._connection.executemany
             run(
                 "INSERT INTO blocks VALUES (?, ?, ?, ?)",
@@ -192,6 +207,19 @@ class Store:
             )
             run("INSERT OR IGNORE INTO manifests VALUES (?, ?)", batch.manifests)
 
+    def _find_newest_root(self) -> bytes | None:
+        sql = """
+            SELECT root FROM
+            (SELECT slot, root FROM snapshots WHERE slot = 0 UNION ALL SELECT slot, root FROM blocks)
+            ORDER BY slot DESC LIMIT 1
+        """
+        row = next(self._rows((bytes,), sql), None)
+        return None if row is None else row[0]
+
+    def _is_shared(self) -> Unavailable:
+        """The lock keeps other writers out; this stops what gets past it (a lock that was deleted, say)."""
+        return Unavailable(f"Another process has written to {self._path} meanwhile.", fix="Try again.")
+
     # What reads it.
 
     @contextmanager
@@ -206,19 +234,19 @@ class Store:
 
     def get_name(self) -> str:
         """What its operator calls the ledger."""
-        return str(next(self._rows("SELECT name FROM ledger"))[0])
+        return str(self._value(str, "SELECT name FROM ledger"))
 
     def get_genesis(self) -> bytes:
         """The encoding of the network's genesis."""
-        return bytes(next(self._rows("SELECT genesis FROM ledger"))[0])
+        return bytes(self._value(bytes, "SELECT genesis FROM ledger"))
 
     def get_reserved(self) -> int:
         """The last epoch in which anything may have been signed."""
-        return self._number("SELECT reserved FROM ledger")
+        return int(self._value(int, "SELECT reserved FROM ledger"))
 
     def may_sign(self) -> bool:
         """False in a copy whose original may still be in use."""
-        return bool(self._number("SELECT may_sign FROM ledger"))
+        return bool(self._value(int, "SELECT may_sign FROM ledger"))
 
     def find_block(self, root: bytes) -> Block | None:
         """The block with this root."""
@@ -231,53 +259,62 @@ class Store:
     def get_blocks(self, start: int, stop: int) -> Iterator[Block]:
         """Blocks of slots start … stop - 1, ascending."""
         sql = "SELECT * FROM blocks WHERE slot >= ? AND slot < ? ORDER BY slot"
-        return (Block(*row) for row in self._rows(sql, start, stop))
+        return (Block(*row) for row in self._rows(BLOCK, sql, start, stop))
 
     def _find_block(self, sql: str, *values: bytes | int) -> Block | None:
-        row = next(self._rows(sql, *values), None)
+        row = next(self._rows(BLOCK, sql, *values), None)
         return None if row is None else Block(*row)
 
     def get_snapshot_before(self, slot: int) -> Snapshot:
         """The newest snapshot of a state at or before `slot`. Raises CorruptedLedger when there is none."""
-        sql = "SELECT slot, root, kept, ssz FROM snapshots WHERE slot <= ? ORDER BY slot DESC LIMIT 1"
-        row = next(self._rows(sql, slot), None)
+        sql = "SELECT * FROM snapshots WHERE slot <= ? ORDER BY slot DESC LIMIT 1"
+        row = next(self._rows(SNAPSHOT, sql, slot), None)
         if row is None:
             raise CorruptedLedger(f"{self._path} holds no state from before slot {slot}.", fix=RESTORE)
-        return Snapshot(slot=row[0], root=row[1], kept=bool(row[2]), ssz=row[3])
+        slot, root, kept, ssz = row
+        return Snapshot(slot=slot, root=root, ssz=ssz, kept=bool(kept))
 
     def get_newest_kept_slot(self) -> int:
         """Slot of the newest snapshot that stays."""
-        return self._number("SELECT coalesce(max(slot), -1) FROM snapshots WHERE kept")
-
-    def count_entries(self) -> int:
-        """How many entries there are."""
-        return self._number("SELECT count(*) FROM entries")
+        return int(self._value(int, "SELECT coalesce(max(slot), -1) FROM snapshots WHERE kept"))
 
     def find_entry(self, position: int) -> StoredEntry | None:
         """The entry at `position` of the ledger's list."""
         return next(self.get_entries(position, position + 1), None)
 
+    def find_entry_by_root(self, root: bytes) -> StoredEntry | None:
+        """The entry with this root."""
+        row = next(self._rows(ENTRY, "SELECT * FROM entries WHERE root = ?", root), None)
+        return None if row is None else StoredEntry(*row)
+
     def get_entries(self, start: int, stop: int) -> Iterator[StoredEntry]:
         """Entries at positions start … stop - 1, ascending."""
         sql = "SELECT * FROM entries WHERE position >= ? AND position < ? ORDER BY position"
-        return (StoredEntry(*row) for row in self._rows(sql, start, stop))
+        return (StoredEntry(*row) for row in self._rows(ENTRY, sql, start, stop))
 
     def find_manifest(self, root: bytes) -> bytes | None:
         """The encoding of the manifest with this root."""
-        row = next(self._rows("SELECT ssz FROM manifests WHERE root = ?", root), None)
+        row = next(self._rows((bytes,), "SELECT ssz FROM manifests WHERE root = ?", root), None)
         return None if row is None else row[0]
 
     def get_manifest_roots(self) -> list[bytes]:
         """Roots of all manifests, in their own order."""
-        return [root for (root,) in self._rows("SELECT root FROM manifests ORDER BY root")]
+        return [root for (root,) in self._rows((bytes,), "SELECT root FROM manifests ORDER BY root")]
 
-    def _rows(self, sql: str, *values: bytes | int) -> Iterator[tuple[Any, ...]]:
+    def _rows(self, kinds: Kinds, sql: str, *values: bytes | int) -> Iterator[tuple[Any, ...]]:
+        """Rows whose columns have these types: in a damaged file they may have others."""
         with _told_plainly(self._path):
-            for row in self._connection.execute(sql, values):  # noqa: UP028 (closes no cursor late)
+            for row in self._connection.execute(sql, values):
+                if tuple(map(type, row)) != kinds:
+                    raise CorruptedLedger(f"{self._path} is damaged: a row is not as written.", fix=RESTORE)
                 yield row
 
-    def _number(self, sql: str) -> int:
-        return int(next(self._rows(sql))[0])
+    def _value(self, kind: type, sql: str) -> Any:
+        """The one value that `sql` selects."""
+        row = next(self._rows((kind,), sql), None)
+        if row is None:
+            raise CorruptedLedger(f"{self._path} is damaged: a row is missing.", fix=RESTORE)
+        return row[0]
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -286,16 +323,16 @@ class Store:
             try:
                 yield
                 self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
+            finally:
+                if self._connection.in_transaction:  # it failed, or was interrupted
                     self._connection.execute("ROLLBACK")
-                raise
 
 
 def require_store(path: Path) -> None:
     """Raises Unavailable when there is no store at `path`."""
     if not path.is_file():
-        raise Unavailable(f"There is no ledger in {path.parent}.", fix="Start one with: anchor init")
+        fix = "Name its folder with --ledger, or start one with: anchor init"
+        raise Unavailable(f"There is no ledger in {path.parent}.", fix=fix)
 
 
 RESTORE: Final = "Bring the ledger back from a backup with: anchor import"
@@ -310,5 +347,5 @@ def _told_plainly(path: Path) -> Iterator[None]:
         raise Unavailable(
             f"{path} cannot be used now: {error}.", fix="Check the disk's space and the file's owner."
         ) from None
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter where a message quotes damage
         raise CorruptedLedger(f"{path} is damaged: {error}.", fix=RESTORE) from None

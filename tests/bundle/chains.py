@@ -159,10 +159,10 @@ class Published:
         return self.bundle("acme/tiny", "1.0")
 
     def bundle(
-        self, model: str, version: str, trusted: Checkpoint | None = None, hardcoded: Sequence[Table] = TABLES
+        self, model: str, version: str, trusted: Checkpoint | None = None, tables: Sequence[Table] = TABLES
     ) -> bytes:
         """A bundle of one of the publications, for the genesis unless told otherwise."""
-        return build_bundle(self.chain, model, version, trusted or self.genesis, hardcoded=hardcoded)
+        return build_bundle(self.chain, model, version, trusted or self.genesis, tables=tables)
 
     def bundle_as_of(self, epoch: int, trusted: Checkpoint) -> bytes:
         """What the bundle for `trusted` was while `epoch` had the newest final checkpoint."""
@@ -193,9 +193,9 @@ class Published:
         """What a bundle proves to someone who trusts the genesis, unless told otherwise."""
         encoded = data if isinstance(data, bytes) else encode_bundle(data)
         now = expected.pop("now", self.now)
-        hardcoded = expected.pop("hardcoded", ())
+        tables = expected.pop("tables", ())
         stated = Expectations(**({"model": "acme/tiny", "publisher": identity(ROOT)} | expected))
-        return verify_bundle(encoded, trusted or self.genesis, stated, now=now, hardcoded=hardcoded)
+        return verify_bundle(encoded, trusted or self.genesis, stated, now=now, tables=tables)
 
     def forge(self, **changes: Any) -> Bundle:
         """The older bundle with other parts."""

@@ -111,7 +111,14 @@ def test_a_required_stage_needs_a_maximum_age(published: Published) -> None:
 
 
 def test_an_old_status_is_refused_where_its_age_matters(published: Published) -> None:
-    refuse(published, published.older, RefusedModel, "seconds old", max_age=WEEK, now=published.now + WEEK)
+    refuse(
+        published,
+        published.older,
+        RefusedModel,
+        "7.0 days old, and you accept 7.0 days",
+        max_age=WEEK,
+        now=published.now + WEEK,
+    )
 
 
 # Rule 5: only names that can be shown are
@@ -275,15 +282,13 @@ def test_evidence_passes_by_no_hardcoded_checkpoint(published: Published) -> Non
         published.older,
         InvalidEvidence,
         "passes epoch 2 by",
-        hardcoded=make_table(network, conflicting),
+        tables=make_table(network, conflicting),
     )
     real = published.chain.get_checkpoint(2)
-    refuse(
-        published, published.older, InvalidEvidence, "passes epoch 2 by", hardcoded=make_table(network, real)
-    )
-    assert published.verify(published.older, hardcoded=make_table(b"\1" * 32, conflicting))
+    refuse(published, published.older, InvalidEvidence, "passes epoch 2 by", tables=make_table(network, real))
+    assert published.verify(published.older, tables=make_table(b"\1" * 32, conflicting))
     late = Checkpoint(epoch=99, root=b"\5" * 32)
-    assert published.verify(published.older, hardcoded=make_table(network, late))
+    assert published.verify(published.older, tables=make_table(network, late))
 
 
 @pytest.mark.parametrize("epoch", [0, 2, 4])
@@ -291,19 +296,26 @@ def test_bundles_are_built_to_pass_hardcoded_checkpoints(published: Published, e
     network = published.chain.state.genesis_validators_root
     table = make_table(network, published.chain.get_checkpoint(epoch))
     for trusted in (published.genesis, published.chain.get_checkpoint(2), published.newest):
-        data = published.bundle("acme/tiny", "1.0", trusted, hardcoded=table)
-        assert published.verify(data, trusted, hardcoded=table).newest == published.newest
+        data = published.bundle("acme/tiny", "1.0", trusted, tables=table)
+        assert published.verify(data, trusted, tables=table).newest == published.newest
+
+
+def test_the_networks_identity_stands_for_a_hardcoded_genesis(published: Published) -> None:
+    network = published.chain.state.genesis_validators_root
+    other = make_table(network, Checkpoint(epoch=0, root=b"\5" * 32))
+    assert published.verify(published.newer, published.newest, tables=other)
+    refuse(published, published.older, InvalidEvidence, "passes epoch 0 by", tables=other)
 
 
 def test_a_hardcoded_checkpoint_is_proven_among_the_trusted_states_block_roots(published: Published) -> None:
     network, newest = published.chain.state.genesis_validators_root, published.newest
     real = make_table(network, published.chain.get_checkpoint(2))
-    data = decode_bundle(published.bundle("acme/tiny", "1.0", newest, hardcoded=real))
+    data = decode_bundle(published.bundle("acme/tiny", "1.0", newest, tables=real))
     assert data.hardcoded_branch and data.hops == ()
     forged = make_table(network, Checkpoint(epoch=2, root=b"\5" * 32))
-    refuse(published, data, InvalidProof, "hardcoded checkpoint of epoch 2", trusted=newest, hardcoded=forged)
+    refuse(published, data, InvalidProof, "hardcoded checkpoint of epoch 2", trusted=newest, tables=forged)
     missing = data.replace(hardcoded_branch=())
-    refuse(published, missing, InvalidProof, "must have 11", trusted=newest, hardcoded=real)
+    refuse(published, missing, InvalidProof, "must have 11", trusted=newest, tables=real)
     refuse(published, data, InvalidEvidence, "not needed", trusted=newest)  # rule 27: no unused part
 
 

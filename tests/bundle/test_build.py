@@ -13,12 +13,10 @@ from anchor.bundle.hops import build_hops
 from anchor.bundle.types import MAX_VALIDATORS, decode_bundle
 from anchor.consensus.containers.phase0 import Checkpoint, IndexedAttestation
 from anchor.errors import Invalid, Misuse, Unavailable
+from anchor.ml.manifest import encode_manifest
 from anchor.params import DOMAIN_BEACON_ATTESTER
 from tests.bundle.chains import FOUNDERS, JOINERS, Published, ViewedChain, make_growing
-from tests.consensus.ledgers import (
-    BLS,
-    make_secret_key,
-)
+from tests.consensus.ledgers import BLS, BOB, BOB_ROOT, make_genesis, make_secret_key
 
 
 @pytest.fixture(scope="module")
@@ -117,3 +115,14 @@ def test_a_large_network_is_unavailable(published: Published) -> None:
     start = Place(published.genesis, chain.get_header(published.genesis.root))
     with pytest.raises(Unavailable, match="513 validators"):
         next(build_hops(chain, start, 4))
+
+
+def test_a_bundle_of_64_validators_is_small(published: Published) -> None:
+    """Under 20 KB beside the manifest, also with an ML-DSA-65 key and signature."""
+    chain = ViewedChain(make_genesis())
+    chain.enrol(BOB_ROOT, BOB, "evil")
+    chain.publish(BOB_ROOT, BOB, "evil/tiny", "1.0", published.manifest)
+    chain.add_epochs(4)
+    data = Published(chain, published.manifest, published.other).bundle("evil/tiny", "1.0")
+    assert len(decode_bundle(data).hops[0].registry) == 64
+    assert len(data) - len(encode_manifest(published.manifest)) < 20_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -14,11 +15,14 @@ import pytest
 
 from anchor.bundle import api
 from anchor.cli.main import main
-from anchor.cli.verify import parse_duration
+from anchor.cli.verify import WEIGHTS_EQUAL, parse_duration
 from anchor.consensus.text import format_checkpoint, format_identity
 from anchor.errors import Misuse
 from tests.bundle.chains import Published
 from tests.consensus.ledgers import ROOT, identity
+from tests.ml.checkpoints import write
+from tests.node.tools import ALICE as AUTHOR
+from tests.node.tools import make_ledger, opened, publish
 
 ALICE_ID = format_identity(identity(ROOT))
 
@@ -64,6 +68,26 @@ def test_verify_names_the_tensor_and_the_chunk(
     assert re.search(r"^TAMPERED    layers\.1\.weight +0 +\d+-\d+$", text, re.MULTILINE)
     assert "EXTRA" in text and "\x1b" not in text
     assert all(len(line) <= 80 for line in text.splitlines() if line.startswith(("TAMPERED", "EXTRA")))
+
+
+def test_verify_says_alike_things_once(
+    published: Published, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (model / "model.safetensors").rename(model / "renamed.safetensors")
+    assert main(["verify", str(model), *stated(published)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert "layers.0.weight and 1 more: Its file is not there." in lines
+    assert WEIGHTS_EQUAL in lines
+
+
+def test_a_refusal_says_what_to_do_on_a_line_of_its_own(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkpoint = f"0x{'05' * 32}:0"
+    assert main(["verify", str(model), "--trust", checkpoint]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("Refused: The bundle starts at block 0x")
+    assert lines[1] == f"Make one that starts there: anchor bundle MODEL@VERSION --for {checkpoint}"
 
 
 def test_verify_in_json(published: Published, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,11 +172,35 @@ def test_show_prints_a_bundle(model: Path, capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["acme/tiny"], ["acme/tiny@1.0", "--for", f"0x{'05' * 32}:1"], ["acme/tiny@1.0", "--show", "x"]],
+    [[], ["acme/tiny"], ["acme/tiny@1.0"], ["acme/tiny@1.0", "--for", "x"], ["acme/tiny@1.0", "--show", "x"]],
     ids=" ".join,
 )
 def test_bundle_used_wrongly(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run_json(capsys, "bundle", *arguments)[0] == 2
+
+
+def test_a_bundle_from_an_embedded_ledger(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Made for a trust that is older, then for one that is newer; verified; and what cannot be made."""
+    folder, model = place / "ledger", write(place / "model", {"note.txt": b"1"})
+    seed = make_ledger(folder)
+    with opened(folder, seed) as service:
+        older = service.chain.get_checkpoint(0)
+        publish(service, "1")
+        newest = service.chain.get_finalized_checkpoint()
+    publisher = format_identity(AUTHOR.identity)
+    for trusted in (older, newest):
+        text, bundle = format_checkpoint(trusted), str(place / f"{trusted.epoch}.anchor")
+        made = ["acme/tiny@1", "--for", text, "--ledger", str(folder), "-o", bundle]
+        code, envelope = run_json(capsys, "bundle", *made)
+        assert (code, envelope["result"]["bytes"]) == (0, Path(bundle).stat().st_size)
+        stated = ["--bundle", bundle, "--trust", text, "--model", "acme/tiny@1", "--publisher", publisher]
+        code, envelope = run_json(capsys, "verify", str(model), *stated)
+        assert (code, envelope["result"]["verdict"]) == (0, "verified")
+    unknown = ["bundle", "acme/tiny@1", "--for", f"0x{'05' * 32}:1", "--ledger", str(folder)]
+    assert run_json(capsys, *unknown, "-o", str(place / "x"))[0] == 3
+    unpublished = ["bundle", "acme/tiny@9", "--for", format_checkpoint(older), "--ledger", str(folder)]
+    assert run_json(capsys, *unpublished, "-o", str(place / "x"))[0] == 3
+    assert not (place / "x").exists()
 
 
 def test_lengths_of_time() -> None:
@@ -175,3 +223,12 @@ print(*sys.modules)
     loaded = {name.split(".")[0] for name in done.stdout.split()}
     assert "pyblst" in loaded
     assert not loaded & {"numpy", "aiohttp", "web3", "yaml", "cramjam", "py_ecc", "sqlite3", "asyncio", "ssl"}
+
+
+def test_a_fifo_in_the_place_of_the_bundle_is_not_waited_for(
+    published: Published, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (model / "model.anchor").unlink()
+    os.mkfifo(model / "model.anchor")
+    assert main(["verify", str(model), *stated(published)]) == 3
+    assert "not a regular file" in capsys.readouterr().err

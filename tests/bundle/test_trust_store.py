@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -13,11 +14,13 @@ from hypothesis import strategies as st
 from anchor.bundle.trust import (
     Trust,
     add_trust,
+    decode_store,
     get_store_path,
     load_store,
     read_network_id,
     remove_trust,
     resolve_trust,
+    to_json,
 )
 from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.errors import Misuse, Unavailable
@@ -87,7 +90,11 @@ def test_what_is_no_trust_is_not_added(tmp_path: Path, trust: Trust) -> None:
 
 
 @given(
-    st.recursive(st.none() | st.integers() | st.text(), lambda s: st.lists(s) | st.dictionaries(st.text(), s))
+    st.recursive(
+        st.none() | st.integers() | st.text(),
+        lambda s: st.lists(s) | st.dictionaries(st.text(), s),
+        max_leaves=5,
+    )
 )
 def test_no_other_json_is_a_store(document: object) -> None:
     for content in (
@@ -96,7 +103,7 @@ def test_no_other_json_is_a_store(document: object) -> None:
         {"schema": document, "trust": {}},
     ):
         try:
-            known = _load(json.dumps(content).encode())
+            known = decode_store(json.dumps(content).encode(), "it")
         except Misuse:
             continue
         assert known == {}, "only an empty store can be hit upon"
@@ -105,16 +112,7 @@ def test_no_other_json_is_a_store(document: object) -> None:
 @given(st.binary())
 def test_no_other_bytes_are_a_store(data: bytes) -> None:
     with pytest.raises(Misuse):
-        _load(data)
-
-
-def _load(data: bytes) -> dict[str, Trust]:
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trust.json"
-        path.write_bytes(data)
-        return load_store(path)
+        decode_store(data, "it")
 
 
 @pytest.mark.parametrize("field", ["checkpoint", "network_id", "operator", "publishers"])
@@ -161,3 +159,17 @@ def test_a_networks_description_gives_its_identity(tmp_path: Path) -> None:
         path.write_text(content, encoding="latin-1")
         with pytest.raises(Misuse):
             read_network_id(path)
+
+
+def test_a_name_that_stands_twice_is_not_taken() -> None:
+    one, other = ({"lab": to_json(Trust(Checkpoint(epoch=n, root=bytes(32)), name="lab"))} for n in (1, 2))
+    twice = f"{json.dumps(one)[:-1]}, {json.dumps(other)[1:]}"
+    with pytest.raises(Misuse, match="not a trust store"):
+        decode_store(f'{{"schema": "anchor-trust/1", "trust": {twice}}}'.encode(), "it")
+
+
+def test_without_a_home_there_is_no_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", Mock(side_effect=RuntimeError))
+    with pytest.raises(Misuse, match="home"):
+        get_store_path()

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import anchor
 from anchor.bundle.api import find_bundle
@@ -15,7 +18,7 @@ from anchor.bundle.finality import Tally
 from anchor.bundle.trust import Trust
 from anchor.bundle.verdict import Verdict, describe_votes
 from anchor.consensus.containers.phase0 import Checkpoint
-from anchor.consensus.text import format_identity
+from anchor.consensus.text import format_duration, format_identity
 from anchor.errors import MalformedBundle, Misuse, TamperedFile, Unavailable
 from tests.bundle.chains import Published
 from tests.consensus.ledgers import BOB_ROOT, ROOT, identity
@@ -48,6 +51,34 @@ def test_an_untouched_model_is_verified(check: Callable[..., Verdict]) -> None:
     json.dumps(verdict.to_json(), default=bytes.hex)
 
 
+def test_a_verdict_reads_as_text(check: Callable[..., Verdict], model: Path) -> None:
+    verdict = check()
+    assert str(verdict).startswith(f"{verdict.summary}\n  trust: 0x")
+    assert repr(verdict) == f"<Verdict: {verdict.summary}>"
+    assert "identity not stated: say who may publish it (--publisher)." in str(check(publisher=None))
+    flip(model / "model.safetensors")
+    for number in range(25):
+        (model / f"evil{number}\x1b[2J").write_text("")
+    lines = str(check()).splitlines()
+    assert "  TAMPERED 'layers.1.weight' in 'model.safetensors'" not in lines  # beyond those that are listed
+    assert lines[1] == "  TAMPERED 'model.safetensors'" and lines[2] == "  EXTRA 'evil0\\x1b[2J'"
+    assert "  … and 7 more" in lines
+    assert str(check(model="acme/other")).startswith(
+        "Refused: The bundle is of acme/tiny@1.0, not of acme/other."
+    )
+
+
+def test_one_file_of_a_folder_is_not_the_whole(check: Callable[..., Verdict], model: Path) -> None:
+    (model / "adapter_config.json").write_text("{}")
+    verdict = check(path=model / "model.safetensors", bundle=model / "model.anchor")
+    assert verdict.exit_code == 4
+    assert verdict.files is not None
+    assert {file.path: file.answer for file in verdict.files.files} == {
+        "config.json": "MISSING",
+        "model.safetensors": "OK",
+    }
+
+
 def test_the_words_say_what_it_rests_on(check: Callable[..., Verdict], published: Published) -> None:
     grounds = dict(check().grounds)
     assert grounds["trust"].startswith(f"0x{published.genesis.root[:4].hex()}…:0, as you gave it, of 2027-")
@@ -58,6 +89,13 @@ def test_the_words_say_what_it_rests_on(check: Callable[..., Verdict], published
     assert grounds["signed"] == "Ed25519, by keys that were valid at entry 9"
     assert grounds["stage"] == "development; not revoked"
     assert grounds["lineage"] == "the publisher's claim"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(119, "119 seconds"), (120, "2.0 minutes"), (302400, "3.5 days")]
+)
+def test_lengths_of_time_are_for_people(seconds: int, words: str) -> None:
+    assert format_duration(seconds) == words
 
 
 def test_the_words_of_the_evidence() -> None:
@@ -143,6 +181,13 @@ def test_a_part_is_said_to_be_a_part(check: Callable[..., Verdict], model: Path)
     assert check(only=["layers.1.*"]).exit_code == 1
 
 
+def test_nothing_looked_at_is_nothing_verified(check: Callable[..., Verdict]) -> None:
+    verdict = check()
+    assert verdict.files is not None
+    nothing = replace(verdict, files=verdict.files._replace(files=(), tensors=(), findings=()))
+    assert not nothing and nothing.exit_code == 1
+
+
 def test_a_part_that_is_nothing_is_misuse(check: Callable[..., Verdict]) -> None:
     with pytest.raises(Misuse):
         check(only=["nothing.*"])
@@ -222,6 +267,24 @@ def test_a_bundles_place_is_beside_the_model(tmp_path: Path) -> None:
     assert find_bundle(tmp_path / "m.safetensors") == tmp_path / "m.safetensors.anchor"
 
 
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_no_change_of_a_file_is_verified(
+    check: Callable[..., Verdict], model: Path, data: st.DataObject
+) -> None:
+    file = model / data.draw(st.sampled_from(["model.safetensors", "config.json"]))
+    content = file.read_bytes()
+    place = data.draw(st.integers(0, len(content)))
+    changed = (
+        content[:place] + data.draw(st.binary(max_size=3)) + content[place + data.draw(st.integers(0, 3)) :]
+    )
+    file.write_bytes(changed)
+    try:
+        assert bool(check()) == (changed == content)
+    finally:
+        file.write_bytes(content)
+
+
 # Loading
 
 
@@ -234,6 +297,16 @@ def test_open_verified_has_the_shape_of_safe_open(published: Published, model: P
     again = anchor.open_verified(model, None, Trust(published.genesis), **stated)
     with again as opened, pytest.raises(TamperedFile):
         opened.get_bytes("layers.1.weight")
+
+
+def test_the_bundle_is_the_one_beside_the_model(published: Published, model: Path) -> None:
+    stated: dict[str, Any] = {"model": "acme/tiny", "publisher": ALICE_ID, "now": published.now}
+    assert anchor.verify(model, trust=Trust(published.genesis), **stated)
+    with anchor.open_verified(model, trust=Trust(published.genesis), **stated) as opened:
+        assert opened.keys() == ["layers.0.weight", "layers.1.weight"]
+    for use in (anchor.verify, anchor.open_verified):
+        with pytest.raises(Misuse, match="No trusted checkpoint"):
+            use(model, **stated)
 
 
 def test_open_verified_needs_identity(published: Published, model: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 
 from anchor import errors
 from anchor.cli.main import COMMANDS, build_parser, main
-from anchor.cli.output import Terminal, format_bytes, format_table, printable
+from anchor.cli.output import Stream, Terminal, format_bytes, format_table, printable
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -38,8 +40,8 @@ def test_examples_parse(command: str) -> None:
     examples = (parser.epilog or "").replace("\\\n", " ")
     for line in re.findall(r"anchor (\S+) ?(.*)", examples):
         if line[0] == command:
-            words = re.split(r"\s+[|>]", re.sub(r"\s+#.*", "", line[1]))[0].split()
-            parser.parse_args([word.strip("'\"") for word in words])
+            words = shlex.split(re.split(r"\s+[|>]", line[1])[0], comments=True)
+            parser.parse_args(words)
 
 
 def test_program_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,9 +93,32 @@ def test_bash_completion_completes() -> None:
         [sys.executable, "-m", "anchor.cli.main", "completion", "bash"],
         capture_output=True, text=True, check=True, cwd=ROOT,
     ).stdout  # fmt: skip
-    asked = f"{script}\nCOMP_WORDS=(anchor ver); COMP_CWORD=1; _anchor; echo ${{COMPREPLY[*]}}"
-    done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["verify"]
+    for words, expected in (("ver", "verify"), ("verify m --tr", "--trust"), ("trust re", "remove")):
+        place = len(words.split())
+        asked = f"{script}\nCOMP_WORDS=(anchor {words}); COMP_CWORD={place}; _anchor; echo ${{COMPREPLY[*]}}"
+        done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
+        assert done.stdout.split() == [expected]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["verify", "--help"]])
+def test_a_terminal_without_our_signs_is_no_error(arguments: list[str]) -> None:
+    narrow = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [sys.executable, "-m", "anchor.cli.main", *arguments],
+        capture_output=True, text=True, cwd=ROOT, env=narrow, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\u2026" in done.stdout
+
+
+@pytest.mark.parametrize(("value", "colored"), [("1", False), ("", True)])
+def test_no_color_counts_where_it_is_not_empty(
+    value: str, colored: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("NO_COLOR", value)
+    terminal = Terminal()
+    monkeypatch.setattr(terminal.out, "isatty", lambda: True)
+    assert ("\x1b" in terminal.paint("words", "red")) is colored
 
 
 def test_a_closed_pipe_is_no_error() -> None:
@@ -101,6 +126,64 @@ def test_a_closed_pipe_is_no_error() -> None:
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.endswith("0\n")
     assert done.stderr == ""
+
+
+def run_in_shell(command: str) -> subprocess.CompletedProcess[str]:
+    anchor = f"{sys.executable} -m anchor.cli.main"
+    return subprocess.run(
+        ["bash", "-c", command.replace("anchor", anchor, 1)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+
+
+def test_a_closed_pipe_does_not_hide_how_it_ended(tmp_path: Path) -> None:
+    for name, data in (("a", b"1"), ("b", b"2")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.bin").write_bytes(data)
+    done = run_in_shell(f"anchor diff {tmp_path}/a {tmp_path}/b | true; echo ${{PIPESTATUS[0]}}")
+    assert (done.stdout, done.stderr) == ("1\n", "")
+
+
+def test_who_stops_listening_stops_nothing() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as pipe:
+        stream = Stream(pipe)
+        assert [stream.write("epoch 2"), stream.write(" is final")] == ["", ""]
+
+
+@pytest.mark.parametrize("option", ["", "--json"])
+def test_a_result_that_cannot_be_written_is_no_success(option: str) -> None:
+    done = run_in_shell(f"anchor completion fish {option} > /dev/full")
+    assert done.returncode == 3
+    assert done.stderr == "the result cannot be written: no space left on device\n"
+
+
+def test_every_terminal_can_show_every_text() -> None:
+    done = run_in_shell("COLUMNS=wide PYTHONIOENCODING=ascii anchor --help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "0x\\u2026" in done.stdout
+
+
+ROOT_OF_NOTHING = "00" * 32
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["verify", "x", "--trust", f"{ROOT_OF_NOTHING}:0", "--model", "\udcff/x"],
+        ["verify", "x", "--trust", f"{ROOT_OF_NOTHING}:0", "--model", "a/x@\udcff"],
+        ["verify", "x", "--trust", f"{ROOT_OF_NOTHING}:{'0' * 5000}"],
+        ["verify", "x", "--trust", f"{ROOT_OF_NOTHING}:{1 << 64}"],
+        ["trust", "add", "lab", f"{ROOT_OF_NOTHING}:0", "--publisher", f"\udcff=ed25519:{'66' * 32}"],
+    ],
+)
+def test_what_cannot_be_meant_is_a_usage_error(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    assert capsys.readouterr().err.startswith(f"anchor {words[0]}: ")
 
 
 @pytest.mark.parametrize("text", ["\x1b[31mred", "a\u202eb", "line\nbreak", "\x07bell", "tab\t"])
@@ -122,11 +205,11 @@ def test_sizes_are_for_people() -> None:
 
 
 def test_progress_is_silent_off_a_terminal() -> None:
-    terminal = Terminal()
-    terminal.err = io.StringIO()
+    terminal, written = Terminal(), io.StringIO()
+    terminal.err = Stream(written)
     with terminal.progress("hashing", 10) as advance:
         advance(10)
-    assert terminal.err.getvalue() == ""
+    assert written.getvalue() == ""
 
 
 def test_the_drawn_error_tree_is_the_tree() -> None:

@@ -59,7 +59,7 @@ def states(draw: st.DrawFn, rules: Phase0) -> Any:
     fields = {name: column(values) for name, values in _columns(rules).items()}
     credentials = np.zeros((count, 32), np.uint8)
     credentials[:, 0] = fields.pop("prefix")
-    fields["slashed"] = fields["slashed"].astype("u1")
+    fields["slashed"] = fields["slashed"].astype(np.bool_)
     pubkeys = np.arange(48 * count, dtype=np.uint32).astype(np.uint8).reshape(count, 48)
     columns = {"pubkey": pubkeys, "withdrawal_credentials": credentials, **fields}
     order = rules.records["Validator"].fields

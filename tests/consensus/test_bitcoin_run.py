@@ -194,20 +194,21 @@ def test_minimum_work_is_asked_for_by_the_caller() -> None:
 def test_times_in_the_future_are_refused_where_the_time_is_given() -> None:
     last = max([naive.time_of(raw) for raw in CHAIN])
     assert verify(CHAIN, now=last - 7200).count == 56
-    with pytest.raises(InvalidHeader, match=r"height 55.*two hours"):
-        verify(CHAIN, now=last - 7201)
+    what = _refused(list(CHAIN), now=last - 7201).what
+    assert "height 55" in what
+    assert "two hours" in what
 
 
 def test_old_versions_are_refused_from_their_heights_on() -> None:
     chain = grow(CHAIN[:30], 4, version=2)
     floors = ((5, 2), (32, 3))
     assert verify(chain[:32], make_network(version_floors=floors)).count == 32
-    with pytest.raises(InvalidHeader, match=r"height 32.*version 2, below 3"):
-        verify(chain, make_network(version_floors=floors))
+    what = _refused(chain, make_network(version_floors=floors)).what
+    assert "height 32" in what
+    assert "version 2, below 3" in what
     negative = grow(CHAIN[:30], 1, version=-5)
     assert verify(negative).count == 31
-    with pytest.raises(InvalidHeader, match="version -5"):
-        verify(negative, make_network(version_floors=floors))
+    assert "version -5" in _refused(negative, make_network(version_floors=floors)).what
 
 
 # Faults

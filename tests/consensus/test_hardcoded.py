@@ -16,7 +16,6 @@ from anchor.consensus.hardcoded import (
     get_table,
     verify_branch,
     verify_root,
-    verify_start,
 )
 from anchor.consensus.presets import get_preset
 from anchor.errors import InvalidCheckpoint
@@ -101,7 +100,6 @@ def test_a_network_without_entries_has_an_empty_table() -> None:
     table = get_table(B)
     assert (table.network_id, dict(table.entries)) == (B, {})
     assert verify_branch(table, {0: A}.get) is None
-    verify_start(table, 5, A, {}.get)
 
 
 def test_the_newest_entry_is_at_or_before() -> None:
@@ -125,21 +123,3 @@ def test_a_branch_is_refused_exactly_where_it_conflicts(branch: dict[int, bytes]
     else:
         with pytest.raises(InvalidCheckpoint):
             verify_branch(TABLE, branch.get)
-
-
-def test_evidence_starts_from_the_newest_entry_or_proves_it() -> None:
-    verify_start(TABLE, 10, B, {}.get)
-    verify_start(TABLE, 20, C, {}.get)
-    verify_start(TABLE, 25, A, {20: C}.get)
-    verify_start(TABLE, 15, A, {10: B}.get)
-    verify_start(TABLE, 5, A, {}.get)  # only genesis is before it, and the network's id stands for that
-    for position, root, proven in (
-        (25, A, {}),
-        (25, A, {10: B}),  # an older entry doesn't do
-        (25, A, {20: B}),
-        (20, B, {20: C}),  # a proof doesn't help a start that conflicts
-        (10, A, {}),
-        (0, B, {}),
-    ):
-        with pytest.raises(InvalidCheckpoint):
-            verify_start(TABLE, position, root, proven.get)

@@ -20,6 +20,7 @@ from anchor.consensus.containers.entries import (
     SignedEntry,
 )
 from anchor.consensus.containers.ledger import ModelVersion
+from anchor.consensus.forks.ledger import models
 from anchor.consensus.forks.ledger.models import PROMOTIONS, WITHDRAWALS, get_approvals
 from anchor.errors import InvalidEntry
 from anchor.params import STAGE_ARCHIVED, STAGE_DEVELOPMENT, STAGE_PRODUCTION, STAGE_STAGING
@@ -143,13 +144,18 @@ def test_which_changes_of_stage_there_are(chain: Chain, from_stage: int, to_stag
     ("changes", "match"),
     [
         ({"manifest_root": b"\x66" * 32}, "has manifest"),
-        ({"from_stage": STAGE_STAGING, "to_stage": STAGE_PRODUCTION}, "in stage 0"),
+        ({"from_stage": STAGE_STAGING, "to_stage": STAGE_PRODUCTION}, "in development"),
         ({"sequence": 1}, "after 0 changes"),
         ({"version": b"9.9"}, "no version"),
     ],
 )
 def test_a_promotion_binds_what_it_is_about(chain: Chain, changes: Any, match: str) -> None:
     _refuse(chain, _promote(chain, **({"from_stage": 0, "to_stage": 1, "sequence": 0} | changes)), match)
+
+
+def test_only_the_owner_promotes(chain: Chain) -> None:
+    promotion = _promote(chain, 0, 1, 0).entry.body.data
+    _refuse(chain, chain.make_entry(BOB, BOB_ROOT, promotion), "publisher 0's, and the entry")
 
 
 def test_a_promotion_waits_for_its_approvals(chain: Chain) -> None:
@@ -237,6 +243,15 @@ def test_a_policy_is_set_by_the_owner_also_before_a_publication(chain: Chain) ->
     chain.add(chain.make_entry([ROOT], ROOT, SetPolicy(model=b"acme/new", policy=policy)))
     chain.add(chain.make_entry(ALICE, ROOT, PUBLICATION.replace(model=b"acme/new")))
     assert [model.policy.threshold for model in chain.state.models] == [0, 1]
+
+
+def test_a_policy_is_of_a_model_that_there_may_be(chain: Chain, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = Policy(approvers=(), threshold=0)
+    for model in (b"acme", b"acme/Net"):
+        _refuse(chain, chain.make_entry([ROOT], ROOT, SetPolicy(model=model, policy=policy)), "not")
+    new = chain.make_entry([ROOT], ROOT, SetPolicy(model=b"acme/new", policy=policy))
+    monkeypatch.setattr(models, "MAX_MODELS_PER_PUBLISHER", 1)
+    _refuse(chain, new, "1 models of this publisher")
 
 
 # A law: whatever is said in whatever order, no version rises without consent.

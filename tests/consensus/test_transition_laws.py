@@ -100,6 +100,15 @@ def test_upgrades_follow_each_other_at_one_epoch() -> None:
     assert schedule.process_slots(state, start + 1).slot == start + 1
 
 
+def test_block_in_the_form_of_another_fork_is_refused() -> None:
+    epochs = {"ALTAIR_FORK_EPOCH": 3}
+    schedule = ForkSchedule(MINIMAL, MINIMAL_CONFIG.replace(**epochs), RULES["phase0"].signatures)
+    state, block = get_chain("phase0")[0]
+    assert schedule.state_transition(state, block).slot == block.message.slot
+    with pytest.raises(InvalidTransition, match="not in the form of altair"):
+        schedule.state_transition(state, change(block, slot=3 * MINIMAL.SLOTS_PER_EPOCH))
+
+
 def test_schedule_refuses_other_networks() -> None:
     schedule = ForkSchedule(MINIMAL, MINIMAL_CONFIG, RULES["phase0"].signatures)
     state, _ = get_chain("altair")[0]

@@ -203,6 +203,7 @@ MALFORMED: dict[str, tuple[object, int, str, str]] = {
     "no-header": (b"", 0, "not-json", "begin"),
     "list-bomb": (b'{"a":' + b"[" * 100_000, 0, "too-deep", "deep"),
     "object-bomb": (b'{"a":' * 100_000, 0, "too-deep", "deep"),
+    "wide-bomb": (b'{"a":[' + b"[]," * (1 << 21) + b"0]}", 0, "too-many-values", "values"),
     "comma-bomb": (b'{"a":[' + b"0," * (1 << 23) + b"0,0]}", 0, "too-many-values", "values"),
 }  # fmt: skip
 

@@ -442,6 +442,9 @@ class TestOtherLayouts:
         report = check_files(write(tmp_path / "three", shards(SIX, 3)), manifest)
         assert not report.is_ok
         assert report.weights_equal
+        more = dict(SIX) | {"layers.6.weight": ("U8", [16], bytes(16))}
+        report = check_files(write(tmp_path / "more", shards(more, 3)), manifest)
+        assert not report.weights_equal
         changed = dict(SIX) | {"layers.0.weight": ("U8", [16], bytes(15) + b"\1")}
         report = check_files(write(tmp_path / "changed", shards(changed, 3)), manifest)
         assert not report.weights_equal

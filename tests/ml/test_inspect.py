@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from anchor.errors import Misuse
 from anchor.ml.inspect import PARTS, Inspection, inspect_model
 from anchor.ml.source import open_source
 from anchor.ml.survey import survey
@@ -113,3 +114,13 @@ def test_json_has_everything(tmp_path: Path) -> None:
         "shape": [3],
         "length": 12,
     }
+
+
+def test_shards_are_counted(tmp_path: Path) -> None:
+    seen = look(write(tmp_path, {"a.safetensors": safetensors(TWO), "b.safetensors": safetensors(TWO)}))
+    assert (seen.parts[0].where, seen.parts[0].what) == ("a.safetensors", "and 1 more")
+
+
+def test_an_empty_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(Misuse, match=f"There is no file in '{tmp_path}'"):
+        look(tmp_path)

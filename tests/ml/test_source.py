@@ -9,8 +9,9 @@ import pytest
 
 from anchor.errors import Misuse, Unavailable, Unsafe
 from anchor.ml import source as source_module
+from anchor.ml.build import build_manifest
 from anchor.ml.source import open_source
-from tests.ml.checkpoints import anchor, write
+from tests.ml.checkpoints import TWO, anchor, look, safetensors, write
 
 
 def test_the_order_is_by_bytes_of_the_whole_path(tmp_path: Path) -> None:
@@ -61,6 +62,13 @@ def test_a_name_that_is_not_utf_8_is_refused_in_words(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"bad\xff")).touch()
     with pytest.raises(Unsafe, match="not UTF-8"):
         anchor(tmp_path)
+
+
+def test_a_file_that_grows_between_survey_and_hashing_is_told(tmp_path: Path) -> None:
+    found = look(write(tmp_path, {"model.safetensors": safetensors(TWO)}))
+    write(tmp_path, {"model.safetensors": safetensors(TWO) + b"more"})
+    with open_source(tmp_path) as source, pytest.raises(Unavailable, match="changed while"):
+        build_manifest(source, found=found)
 
 
 def test_counts_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

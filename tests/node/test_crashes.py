@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from anchor.errors import InvalidEntry
+from anchor.errors import InvalidEntry, Unavailable
 from anchor.node import production
 from anchor.node.clock import ManualClock
 from anchor.node.folder import open_reader
 from anchor.node.publishing import find_pending
-from anchor.node.store import Store
+from anchor.node.store import Batch, Store
 from tests.node.tools import ALICE, NOW, make_manifest, make_publication, opened, publish, published
 
 Made = tuple[Path, bytes]
@@ -208,6 +209,51 @@ def test_killed_while_signing(ledger: Made, tmp_path: Path) -> None:
     with open_reader(ledger[0]) as chain:
         recorded = [f"killed.{case}" for case, place in enumerate([1, *places, 16]) if place > 8]
         assert published(chain) == ["1", *recorded, "2"]
+    assert Recorder(log).find_offences() == []
+
+
+def _fill_the_disk(patch: pytest.MonkeyPatch) -> None:
+    """SQLite finds no further page."""
+    connect = Store._connect
+
+    def connect_to_a_full_disk(path: Path, mode: str) -> Store:
+        store = connect(path, mode)
+        pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+        store._connection.execute(f"PRAGMA max_page_count = {pages}")
+        return store
+
+    patch.setattr(Store, "_connect", connect_to_a_full_disk)
+
+
+def _fill_the_disk_between_epochs(patch: pytest.MonkeyPatch) -> None:
+    """The second commit finds no room."""
+    commit, calls = Store.commit, [0]
+
+    def commit_once(self: Store, batch: Batch) -> None:
+        calls[0] += 1
+        if calls[0] == 1:
+            return commit(self, batch)
+        with self._transaction():
+            raise sqlite3.OperationalError("database or disk is full")
+
+    patch.setattr(Store, "commit", commit_once)
+
+
+@pytest.mark.parametrize(
+    ("fill", "recorded"), [(_fill_the_disk, ["1"]), (_fill_the_disk_between_epochs, ["1", "2"])]
+)
+def test_a_full_disk_loses_nothing(ledger: Made, tmp_path: Path, fill: Sabotage, recorded: list[str]) -> None:
+    """The write that finds no room is refused in a sentence; with room again, all goes on."""
+    folder, seed = ledger
+    log = tmp_path / "signed"
+    with _recording(log, fill), opened(folder, seed) as service:
+        with pytest.raises(Unavailable, match="cannot be used now: database or disk is full"):
+            publish(service, "2")
+        assert published(service.chain) == recorded
+    with _recording(log), opened(folder, seed, ManualClock(NOW + 10)) as service:
+        publish(service, "2")
+        publish(service, "3")
+        assert published(service.chain) == ["1", "2", "3"]
     assert Recorder(log).find_offences() == []
 
 

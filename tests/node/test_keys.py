@@ -135,3 +135,15 @@ def _extract(salt: bytes) -> bytes:
     import hmac
 
     return hmac.new(salt, SECRET, hashlib.sha256).digest()
+
+
+@pytest.mark.parametrize("cost", ["Infinity", "1e999", "NaN", "9" * 3000])
+def test_a_cost_that_is_no_number_is_no_key_file(cost: str) -> None:
+    data = encode_key_file(_file()).replace(b'"n": 16', f'"n": {cost}'.encode())
+    with pytest.raises(MalformedFile, match="no key file"):
+        decode_key_file(data, "k")
+
+
+def test_a_passphrase_that_is_not_utf_8_is_one_sentence() -> None:
+    with pytest.raises(Misuse, match="not UTF-8"):
+        _file("correct \udcff horse")

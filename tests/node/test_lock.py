@@ -7,11 +7,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from anchor.errors import Unavailable
-from anchor.node.lock import hold_folder
+from anchor.node.lock import FILE, hold_folder
+from anchor.node.store import Store
+from tests.node.tools import make_ledger, opened
 
 HOLDER = """
 import sys, time
@@ -66,3 +69,24 @@ def test_one_after_the_other(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="no such file"):
         hold_folder(tmp_path / "none", patience=0, on_wait=pytest.fail).__enter__()
+
+
+@pytest.mark.parametrize("moment", ["reserve", "commit"])
+def test_a_lock_that_was_taken_away_does_not_make_two_histories(tmp_path: Path, moment: str) -> None:
+    folder = tmp_path / "ledger"
+    seed = make_ledger(folder)
+    with opened(folder, seed) as first:
+        (folder / FILE).unlink()
+        with opened(folder, seed) as second, pytest.MonkeyPatch.context() as patch:
+            write = getattr(Store, moment)
+            others = iter([second])
+
+            def overtaken(store: Store, *arguments: Any) -> None:
+                for other in others:
+                    other.record([])
+                write(store, *arguments)
+
+            patch.setattr(Store, moment, overtaken)
+            with pytest.raises(Unavailable, match="Another process has written"):
+                first.record([])
+            assert len(list(second.chain.get_blocks())) == 16, "one history, of which no block is missing"

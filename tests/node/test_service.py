@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -201,6 +202,23 @@ def test_a_flipped_bit_is_told(ledger: Made, table: str) -> None:
             if stored is flipped:
                 with pytest.raises(CorruptedLedger, match=r"cannot be read|not what was stored"):
                     _read_everything(folder)
+
+
+def test_flipped_bits_anywhere_in_the_file_are_told_or_harmless(ledger: Made) -> None:
+    """Most of all in the heads of pages and at their ends, where rows say what they hold."""
+    folder, _ = ledger
+    whole, chance = (folder / FILE).read_bytes(), random.Random(5)
+    told = 0
+    for _ in range(40):
+        page = 4096 * chance.randrange(len(whole) // 4096)
+        place = page + chance.choice((chance.randrange(200), chance.randrange(3600, 4096)))
+        flipped = whole[:place] + bytes([whole[place] ^ 1 << chance.randrange(8)]) + whole[place + 1 :]
+        (folder / FILE).write_bytes(flipped)
+        try:
+            _read_everything(folder)
+        except (CorruptedLedger, Unavailable):
+            told += 1
+    assert told > 10
 
 
 def test_the_wrong_seed_opens_nothing(ledger: Made) -> None:

@@ -12,7 +12,16 @@ import pytest
 from anchor.consensus.containers.entries import Publish, SignedEntry
 from anchor.merkle.scope import schema_of
 from anchor.ml.lineage import Lineage
-from anchor.ml.manifest import MANIFEST_VERSION, File, Manifest, encode_manifest, manifest_root
+from anchor.ml.manifest import (
+    MANIFEST_VERSION,
+    File,
+    Manifest,
+    Tensor,
+    chunk_count,
+    decode_manifest,
+    encode_manifest,
+    manifest_root,
+)
 from anchor.ml.paths import IGNORED
 from anchor.node import keys
 from anchor.node.chain import Chain
@@ -99,3 +108,22 @@ def publish(service: Service, version: str) -> None:
 def published(chain: Chain) -> list[str]:
     """The versions that the newest state knows."""
     return [version.version.decode() for version in chain.get_head().state.versions]
+
+
+def make_weighty_manifest() -> tuple[bytes, bytes]:
+    """Root and encoding of a manifest with three tensors, of 1, 3 and 0 chunks."""
+    tensors = tuple(
+        [
+            Tensor(
+                component="",
+                name=f"layers.{index}",
+                dtype="U8",
+                shape=(length,),
+                length=length,
+                chunks=b"".join([sha256(b"%d %d" % (index, k)).digest() for k in range(chunk_count(length))]),
+            )
+            for index, length in enumerate((5, (2 << 20) + 1, 0))
+        ]
+    )
+    manifest = decode_manifest(make_manifest("weighty")[1]).replace(weights=tensors)
+    return manifest_root(manifest), encode_manifest(manifest)

@@ -7,6 +7,8 @@ hashing is most of the time. The columns may only accept; what they don't is jud
 
 from __future__ import annotations
 
+import sys
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -28,7 +30,8 @@ from anchor.consensus.bitcoin.network import Network
 from anchor.errors import InvalidHeader, MalformedHeader, Misuse
 
 _ROWS = Struct(f"{HEADER_SIZE}s")
-_COLUMNS = Struct("<i32s32xII4x")
+_PARENTS = Struct("4x32s44x")
+_WORDS = HEADER_SIZE // 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +130,12 @@ def _check_columns(network: Network, tip: Tip, stretch: bytes, now: int | None) 
     if bits is None or len(tip.times) < MEDIAN_SPAN:
         return None
     hashes = [sha256(sha256(raw).digest()).digest() for (raw,) in _ROWS.iter_unpack(stretch)]
-    versions, parents, times, all_bits = zip(*_COLUMNS.iter_unpack(stretch), strict=True)
+    parents = [parent for (parent,) in _PARENTS.iter_unpack(stretch)]
+    versions = _read_words("i", stretch)[0::_WORDS]
+    times, all_bits = [_read_words("I", stretch)[place::_WORDS] for place in (17, 18)]
     height = tip.height + len(hashes)
     stands = (
-        parents == (tip.hash, *hashes[:-1])
+        parents == [tip.hash, *hashes[:-1]]
         and all_bits.count(bits) == len(all_bits)
         and max([digest[::-1] for digest in hashes]) <= compute_target(bits).to_bytes(32, "big")
         and min(versions) >= network.get_version_floor(height)
@@ -144,6 +149,14 @@ def _check_columns(network: Network, tip: Tip, stretch: bytes, now: int | None) 
     window_time = tip.window_time if (tip.height + 1) % network.interval else times[0]
     newest = (*tip.times, *times)[-MEDIAN_SPAN:]
     return settle_tip(network, Tip(height, hashes[-1], parents[-1], bits, work, newest, window_time))
+
+
+def _read_words(kind: str, stretch: bytes) -> array[int]:
+    """The little-endian 32-bit words of a stretch, signed ("i") or not ("I")."""
+    words = array(kind, stretch)
+    if sys.byteorder == "big":
+        words.byteswap()
+    return words
 
 
 def _follow_medians(before: Sequence[int], times: Sequence[int]) -> bool:

@@ -19,7 +19,7 @@ class Bellatrix(Altair):
     """The rules of bellatrix."""
 
     name: ClassVar[str] = "bellatrix"
-    containers: ClassVar[Mapping[str, type[Container]]] = containers.RECORDS
+    records: ClassVar[Mapping[str, type[Container]]] = containers.RECORDS
 
     @property
     def inactivity_penalty_quotient(self) -> int:

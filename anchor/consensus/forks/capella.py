@@ -42,7 +42,7 @@ class Capella(Bellatrix):
     """The rules of capella."""
 
     name: ClassVar[str] = "capella"
-    containers: ClassVar[Mapping[str, type[Container]]] = containers.RECORDS
+    records: ClassVar[Mapping[str, type[Container]]] = containers.RECORDS
 
     def process_block(self, state: State, block: BeaconBlock) -> None:
         body: Body = block.body

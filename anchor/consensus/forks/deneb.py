@@ -27,7 +27,7 @@ class Deneb(Capella):
     """The rules of deneb."""
 
     name: ClassVar[str] = "deneb"
-    containers: ClassVar[Mapping[str, type[Container]]] = containers.RECORDS
+    records: ClassVar[Mapping[str, type[Container]]] = containers.RECORDS
 
     def get_validator_activation_churn_limit(self, state: State) -> int:
         cap: int = self.config.MAX_PER_EPOCH_ACTIVATION_CHURN_LIMIT

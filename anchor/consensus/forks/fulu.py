@@ -30,7 +30,7 @@ class Fulu(Electra):
     """The rules of fulu."""
 
     name: ClassVar[str] = "fulu"
-    containers: ClassVar[Mapping[str, type[Container]]] = containers.RECORDS
+    records: ClassVar[Mapping[str, type[Container]]] = containers.RECORDS
 
     def get_blob_parameters(self, epoch: Epoch) -> BlobParameters:
         """What the network's schedule says for `epoch`."""

@@ -77,9 +77,14 @@ class ForkSchedule:
         self, pre_state: State, signed_block: SignedBeaconBlock, validate_result: bool = True
     ) -> State:
         """The state after a block, as `Phase0.state_transition`, across forks."""
-        fork = self.get_fork_at_slot(signed_block.message.slot)
-        fork.verify_block_distance(pre_state, signed_block.message)
-        state = self.process_slots(pre_state.copy(), signed_block.message.slot)
+        block = signed_block.message
+        fork = self.get_fork_at_slot(block.slot)
+        require(
+            type(block.body) is fork.records["BeaconBlockBody"],
+            lambda: f"The block of slot {block.slot} is not in the form of {fork.name}, whose slot it is.",
+        )
+        fork.verify_block_distance(pre_state, block)
+        state = self.process_slots(pre_state.copy(), block.slot)
         fork.apply_block(state, signed_block, validate_result)
         return state
 

@@ -7,7 +7,15 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from anchor.consensus.vectors import basics, fork_choice, ssz, states, upgrades
+from anchor.consensus.vectors import (
+    basics,
+    fork_choice,
+    light_client,
+    light_client_data,
+    ssz,
+    states,
+    upgrades,
+)
 from anchor.consensus.vectors.cases import Case
 from anchor.consensus.vectors.compare import Difference
 from anchor.consensus.vectors.rules import FORKS
@@ -34,7 +42,12 @@ class Result:
 HANDLERS: Final[dict[str, dict[str, Check]]] = {
     "ssz_generic": dict.fromkeys(ssz.GENERIC_HANDLERS, ssz.check_generic),
     "merkle_proof": {"single_merkle_proof": ssz.check_proof},
-    "light_client": {"single_merkle_proof": ssz.check_proof},
+    "light_client": {
+        "single_merkle_proof": ssz.check_proof,
+        "data_collection": light_client_data.check_data_collection,
+        "sync": light_client.check_sync,
+        "update_ranking": light_client.check_update_ranking,
+    },
     "bls": dict.fromkeys(basics.BLS_HANDLERS, basics.check_bls),
     "shuffling": {"core": basics.check_shuffling},
     "operations": dict.fromkeys(states.OPERATIONS, states.check_operation),

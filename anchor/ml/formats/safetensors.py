@@ -16,8 +16,6 @@ from anchor.ml.formats.strict_json import parse
 
 MAX_HEADER: Final = 100_000_000
 """Bytes of header that the format allows."""
-MAX_VALUES: Final = 1 << 23
-"""Commas in a header: what bounds the memory that its parsed form takes."""
 MAX_NAME: Final = 1024
 """Bytes of a tensor's name that a manifest can hold."""
 METADATA: Final = "__metadata__"
@@ -69,8 +67,6 @@ def parse_header(header: bytes, body: int) -> Layout:
     """Layout of a file with this header and `body` bytes after it. Raises MalformedFile."""
     if header[:1] != b"{":
         raise MalformedFile("The header does not begin with '{'.", cause="not-json")
-    if header.count(b",") > MAX_VALUES:
-        raise MalformedFile(f"The header has more than {MAX_VALUES} values.", cause="too-many-values")
     fields = parse(header, "The header")
     if not isinstance(fields, dict):
         raise MalformedFile("The header is not an object.", cause="not-json")

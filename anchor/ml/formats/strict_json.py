@@ -1,11 +1,23 @@
-"""JSON with one meaning: duplicate keys, lone surrogates, NaN and deep nesting are refused."""
+"""JSON from outside, with one meaning and within bounds: no key stands twice, nothing nests deep."""
 
 from __future__ import annotations
 
 import json
-from typing import NoReturn
+import re
+from collections.abc import Callable
+from itertools import accumulate
+from typing import Final, NoReturn
 
 from anchor.errors import MalformedFile
+
+MAX_VALUES: Final = 1 << 22
+"""Commas and opening brackets: what bounds the memory that the parsed form takes."""
+MAX_DEPTH: Final = 64
+"""Arrays and objects within each other."""
+
+_STRING: Final = re.compile(rb'"[^"]*"?')
+_STEPS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_NO_BRACKETS: Final = bytes(set(range(256)) - _STEPS.keys())
 
 
 class Literal:
@@ -18,28 +30,41 @@ class Literal:
         return self.text
 
 
-def parse(data: bytes, where: str) -> object:
-    """The value that `data` holds; numbers are int (unsigned, 64 bits) or `Literal`.
+def parse(data: bytes, where: str, *, number: Callable[[str], object] | None = None) -> object:
+    """The value that `data` holds; numbers are int (unsigned, 64 bits) or `Literal`, or what `number` makes.
 
     Raises MalformedFile, with `where` as the subject of its sentence.
     """
+    _require_bounded(data, where)
     try:
         value: object = json.loads(
             data.decode(),
             object_pairs_hook=_unique,
-            parse_int=_unsigned,
-            parse_float=Literal,
+            parse_int=number or _unsigned,
+            parse_float=number or Literal,
             parse_constant=Literal,
         )
     except UnicodeDecodeError as error:
         raise MalformedFile(f"{where} is not UTF-8 at byte {error.start}.", cause="not-utf-8") from error
-    except RecursionError as error:
-        raise MalformedFile(f"{where} is nested too deep.", cause="too-deep") from error
     except json.JSONDecodeError as error:
         raise MalformedFile(f"{where} is not JSON: {error.msg} at {error.pos}.", cause="not-json") from error
     except _Ambiguous as error:
         raise MalformedFile(f"{where} {error}.", cause=error.cause) from error
     return value
+
+
+def _require_bounded(data: bytes, where: str) -> None:
+    if sum(data.count(mark) for mark in b",[{") > MAX_VALUES:
+        raise MalformedFile(f"{where} has more than {MAX_VALUES} values.", cause="too-many-values")
+    if _compute_depth(data) > MAX_DEPTH:
+        raise MalformedFile(f"{where} is nested more than {MAX_DEPTH} deep.", cause="too-deep")
+
+
+def _compute_depth(data: bytes) -> int:
+    """How deep brackets nest. The parser recurses in C, and may overflow the stack before Python stops it."""
+    plain = data.replace(rb"\\", b"").replace(rb"\"", b"")  # then each quote begins or ends a string
+    brackets = _STRING.sub(b"", plain).translate(None, _NO_BRACKETS)
+    return max(accumulate(map(_STEPS.__getitem__, brackets)), default=0)
 
 
 class _Ambiguous(Exception):

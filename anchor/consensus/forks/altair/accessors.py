@@ -38,7 +38,7 @@ class AltairAccessors(Phase0):
     """What altair reads of a state beyond phase0."""
 
     name: ClassVar[str] = "altair"
-    containers: ClassVar[Mapping[str, type[Container]]] = containers.RECORDS
+    records: ClassVar[Mapping[str, type[Container]]] = containers.RECORDS
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class AltairAccessors(Phase0):
         participation = self.get_epoch_participation(state, epoch).array
         earned: NDArray[np.bool_] = participation & (1 << flag_index) != 0
         earned &= self.get_active_set(state, epoch).flags
-        earned &= state.validators.column("slashed") == 0
+        earned &= ~state.validators.column("slashed")
         return earned
 
     def get_attestation_participation_flag_indices(

@@ -23,7 +23,7 @@ class ElectraChurn(Deneb):
     """What electra reads of a state beyond deneb, and its queues for exits and consolidations."""
 
     name: ClassVar[str] = "electra"
-    containers: ClassVar[Mapping[str, type[Container]]] = containers.RECORDS
+    records: ClassVar[Mapping[str, type[Container]]] = containers.RECORDS
     random_dtype: ClassVar[str] = "<u2"
 
     @property

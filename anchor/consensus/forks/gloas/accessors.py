@@ -35,7 +35,7 @@ class GloasAccessors(Fulu):
     """What gloas reads of a state beyond fulu."""
 
     name: ClassVar[str] = "gloas"
-    containers: ClassVar[Mapping[str, type[Container]]] = containers.RECORDS
+    records: ClassVar[Mapping[str, type[Container]]] = containers.RECORDS
 
     # Churn
 
@@ -77,7 +77,7 @@ class GloasAccessors(Fulu):
 
     def get_proposer_candidates(self, state: State, epoch: Epoch) -> NDArray[np.int64]:
         active = self.get_active_validator_indices(state, epoch)
-        unslashed: NDArray[np.int64] = active[state.validators.column("slashed")[active] == 0]
+        unslashed: NDArray[np.int64] = active[~state.validators.column("slashed")[active]]
         return unslashed
 
     def compute_ptc(self, state: State, slot: Slot) -> PayloadCommittee:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from anchor.consensus.containers.ledger import Administrator, Model, ModelVersion, Publisher
+from anchor.consensus.text import format_identity
 from anchor.errors import InvalidEntry
 from anchor.types import Root
 
@@ -86,9 +87,11 @@ def require_owner(context: Context, organisation: bytes) -> None:
             f"Nobody has claimed the organisation {organisation.decode()!r}.", fix="Claim it first."
         )
     if owner != context.author:
+        own, other = context.publisher.root_key, context.state.publishers[owner].root_key
         raise InvalidEntry(
-            f"The organisation {organisation.decode()!r} is publisher {owner}'s, and the entry is by "
-            f"publisher {context.author}."
+            f"The organisation {organisation.decode()!r} is {format_identity(other)}'s, and the entry is by "
+            f"{format_identity(own)}.",
+            fix="Sign with the owner's key, or choose another organisation.",
         )
 
 

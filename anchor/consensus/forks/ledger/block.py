@@ -18,7 +18,7 @@ class BlockProcessing(EntryProcessing):
     """Blocks with a time and entries, without deposits; epochs that keep the weak-subjectivity period."""
 
     name: ClassVar[str] = "ledger"
-    containers: ClassVar[Mapping[str, type[Container]]] = containers.RECORDS
+    records: ClassVar[Mapping[str, type[Container]]] = containers.RECORDS
 
     def process_block(self, state: State, block: Any) -> None:
         super().process_block(state, block)

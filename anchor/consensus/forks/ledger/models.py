@@ -26,6 +26,7 @@ from anchor.consensus.forks.ledger.accessors import (
     require_owner,
     require_room,
 )
+from anchor.consensus.text import get_stage_name
 from anchor.errors import InvalidEntry
 from anchor.params import (
     MAX_MODELS,
@@ -126,7 +127,8 @@ def verify_approve(context: Context, body: Approve) -> None:
     """Raises InvalidEntry unless the author may approve this very change, and has not yet."""
     version = _verify_stage_change(context, body)
     if (body.from_stage, body.to_stage) not in PROMOTIONS:
-        raise InvalidEntry(f"A change from stage {body.from_stage} to {body.to_stage} needs no approval.")
+        have, want = get_stage_name(body.from_stage), get_stage_name(body.to_stage)
+        raise InvalidEntry(f"A change from {have} to {want} needs no approval.")
     if context.publisher.root_key not in _get_policy(context.state, body.model).approvers:
         raise InvalidEntry(f"Publisher {context.author} is no approver of {body.model.decode('latin-1')!a}.")
     if context.author in [approval.approver for approval in get_approvals(context.state, version)]:
@@ -185,15 +187,23 @@ def _verify_stage_change(context: Context, body: Approve | Promote) -> ModelVers
     change, name = (body.from_stage, body.to_stage), describe(body.model, body.version)
     if body.from_stage != version.stage or body.sequence != version.sequence:
         raise InvalidEntry(
-            f"{name} is in stage {version.stage} after {version.sequence} changes, and the entry is about "
-            f"stage {body.from_stage} after {body.sequence}."
+            f"{name} is in {get_stage_name(version.stage)} after {version.sequence} changes, and the entry "
+            f"is about {get_stage_name(body.from_stage)} after {body.sequence}."
         )
     if change not in PROMOTIONS | WITHDRAWALS:
-        raise InvalidEntry(f"{name} cannot move from stage {body.from_stage} to stage {body.to_stage}.")
+        have, want = get_stage_name(body.from_stage), get_stage_name(body.to_stage)
+        raise InvalidEntry(f"{name} cannot move from {have} to {want}.", fix=_list_moves(body.from_stage))
     publisher = context.state.publishers[version.publisher]
     if change in PROMOTIONS and get_key_set(publisher, version.entry) is None:
         raise InvalidEntry(f"{name} was published with keys that are revoked from then on.")
     return version
+
+
+def _list_moves(stage: int) -> str:
+    """Where a version in `stage` can go, in words."""
+    ways = [get_stage_name(way[1]) for way in sorted(PROMOTIONS | WITHDRAWALS) if way[0] == stage]
+    there = f"to {' or '.join(ways)}" if ways else "nowhere"
+    return f"From {get_stage_name(stage)} it can move {there}."
 
 
 def _get_policy(state: State, model: bytes) -> Policy:

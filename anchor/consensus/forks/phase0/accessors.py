@@ -288,7 +288,7 @@ class Accessors(Base):
         """(n,): who is rewarded or penalised for the previous epoch (get_eligible_validator_indices)."""
         previous = self.get_previous_epoch(state)
         validators = state.validators
-        flags: NDArray[np.bool_] = validators.column("slashed").astype(np.bool_)
-        flags &= validators.column("withdrawable_epoch") > previous + 1
+        flags: NDArray[np.bool_] = validators.column("withdrawable_epoch") > previous + 1
+        flags &= validators.column("slashed")
         flags |= self.get_active_set(state, previous).flags
         return flags

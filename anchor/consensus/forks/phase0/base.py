@@ -27,7 +27,7 @@ class Base:
     """A fork's constants and records, and the rules that need no state."""
 
     name: ClassVar[str] = "phase0"
-    containers: ClassVar[Mapping[str, type[Container]]] = containers.RECORDS
+    records: ClassVar[Mapping[str, type[Container]]] = containers.RECORDS
 
     def __init__(
         self,
@@ -37,8 +37,7 @@ class Base:
         engine: ExecutionEngine = accept_payload,
     ) -> None:
         self.preset, self.config, self.signatures, self.engine = preset, config, signatures, engine
-        self.records = self.containers
-        self.scope = Scope(preset, self.containers)
+        self.scope = Scope(preset, self.records)
 
     def hash_tree_root(self, record: Container) -> Root:
         """The root of a record or state of this fork."""

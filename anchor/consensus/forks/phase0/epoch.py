@@ -130,8 +130,8 @@ class EpochProcessing(Rewards):
     def get_slashings_due(self, state: State) -> NDArray[np.int64]:
         """The slashed validators who are halfway to their withdrawal."""
         due = self.get_current_epoch(state) + self.preset.EPOCHS_PER_SLASHINGS_VECTOR // 2
-        slashed = state.validators.column("slashed").astype(np.bool_)
-        return np.flatnonzero(slashed & (state.validators.column("withdrawable_epoch") == due))
+        validators = state.validators
+        return np.flatnonzero(validators.column("slashed") & (validators.column("withdrawable_epoch") == due))
 
     def get_slashing_penalties(self, state: State, balances: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """The penalties of slashed validators with these effective balances."""

@@ -60,7 +60,7 @@ class Mutators(Accessors):
         self.initiate_validator_exit(state, slashed_index)
         validator = state.validators[slashed_index]
         withdrawable_epoch = max(validator.withdrawable_epoch, epoch + kept)
-        state.validators.write("slashed", slashed_index, 1)
+        state.validators.write("slashed", slashed_index, True)
         state.validators.write("withdrawable_epoch", slashed_index, withdrawable_epoch)
         slashed_balance = state.slashings[epoch % kept] + validator.effective_balance
         state.slashings[epoch % kept] = require_uint64(slashed_balance, "The balance slashed")

@@ -58,7 +58,7 @@ class Rewards(Mutators):
         flags = np.zeros(len(state.validators), np.bool_)
         for pending in attestations:
             flags[self.get_pending_attesting_indices(state, pending)] = True
-        flags &= state.validators.column("slashed") == 0
+        flags &= ~state.validators.column("slashed")
         return flags
 
     def get_attesting_balance(self, state: State, attestations: Sequence[PendingAttestation]) -> Gwei:

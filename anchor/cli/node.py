@@ -1,0 +1,94 @@
+"""`anchor node`: serves a ledger over HTTP."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from anchor.cli.ledgers import add_ledger_option, get_folder
+from anchor.cli.output import Outcome, Terminal
+from anchor.cli.secrets import add_passphrase_option, read_passphrase
+from anchor.errors import Misuse, Unavailable
+
+if TYPE_CHECKING:
+    import ssl
+
+HELP = """\
+Serve a ledger over HTTP: manifests, proofs, bundles and checkpoints for anyone,
+and take signed entries. Nobody need trust the node: what it serves is checked by
+whoever asks. Stop it with SIGTERM or Ctrl-C.
+"""
+EXAMPLES = """
+anchor node --ledger ledger/ --passphrase-file phrase
+anchor node --ledger ledger/ --read-only --port 8961
+anchor node --ledger ledger/ --host 0.0.0.0 --tls-cert node.pem --tls-key node.key
+"""
+DEFAULT_PORT: Final = 8960
+DEFAULT_RATE: Final = 100.0
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The command's arguments."""
+    add_ledger_option(parser)
+    add_passphrase_option(parser)
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument(
+        "--port", type=int, default=DEFAULT_PORT, help="0 for any free one (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--read-only", action="store_true", help="serve what another process writes; no passphrase"
+    )
+    parser.add_argument("--operators", metavar="FILE", help="operators' tokens, one a line; mode 0600")
+    parser.add_argument("--tls-cert", metavar="FILE", help="certificate chain (PEM); needs --tls-key")
+    parser.add_argument("--tls-key", metavar="FILE", help="its private key (PEM)")
+    parser.add_argument(
+        "--rate",
+        type=float,
+        default=DEFAULT_RATE,
+        metavar="N",
+        help="requests a second from one address; 0: no limit (default: %(default)g)",
+    )
+    parser.add_argument("--log-json", action="store_true", help="log one JSON object a line")
+
+
+def run(options: Namespace, terminal: Terminal) -> Outcome:
+    """Serves until it is told to stop."""
+    try:
+        import aiohttp  # noqa: F401
+    except ImportError:
+        fix = "Install it with: pip install 'anchor-ledger[ledger,node]'"
+        raise Unavailable("The node needs aiohttp.", fix=fix) from None
+    import asyncio
+
+    from anchor.node.app import build_front
+    from anchor.node.clock import SystemClock
+    from anchor.node.folder import unlock_seed
+    from anchor.node.logs import set_up_logs
+    from anchor.node.node import Node
+    from anchor.node.operators import Operators, read_operators
+    from anchor.node.server import run_node
+
+    folder, tls = get_folder(options), _load_tls(options)
+    if not 0 <= options.port < 1 << 16 or options.rate < 0:
+        raise Misuse("A port is 0 to 65535, and a rate is not negative.")
+    operators = Operators() if options.operators is None else read_operators(Path(options.operators))
+    set_up_logs(as_json=options.log_json, stream=sys.stderr)
+    seed = None
+    if not options.read_only:
+        seed = unlock_seed(folder, read_passphrase(options.passphrase_file, f"the ledger {folder}"))
+    node = Node(folder, seed, SystemClock())
+    front = build_front(node, operators, rate=options.rate)
+    asyncio.run(run_node(node, front, options.host, options.port, tls))
+    return Outcome("The node has stopped.", {"stopped": True})
+
+
+def _load_tls(options: Namespace) -> ssl.SSLContext | None:
+    if (options.tls_cert is None) != (options.tls_key is None):
+        raise Misuse("TLS takes both --tls-cert and --tls-key.")
+    if options.tls_cert is None:
+        return None
+    from anchor.node.server import load_tls
+
+    return load_tls(Path(options.tls_cert), Path(options.tls_key))

@@ -1,0 +1,1 @@
+"""The node's HTTP: handlers that translate, and decide nothing."""

@@ -1,0 +1,90 @@
+"""What stands in a path or a query: how it is read, and its form in the OpenAPI document."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from anchor.consensus.text import parse_checkpoint
+from anchor.errors import Misuse
+
+MAX_NUMBER: Final = (1 << 53) - 1
+"""The largest number that every JSON reader keeps exactly."""
+MAX_LIMIT: Final = 100
+TOPICS: Final = ("head", "justified", "finalized", "entry")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One sort of value in text."""
+
+    read: Callable[[str], Any]
+    """Raises Misuse."""
+    schema: dict[str, Any]
+    """Of what `read` takes (JSON Schema)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A value in a query."""
+
+    kind: Kind
+    what: str
+    default: Any = None
+    is_required: bool = False
+
+
+def _matching(pattern: str, what: str, longest: int, convert: Callable[[str], Any] = str) -> Kind:
+    """What fits `pattern` and has at most `longest` characters."""
+
+    def read(text: str) -> Any:
+        if len(text) > longest or not re.fullmatch(pattern, text, re.ASCII):
+            raise Misuse(f"{text[:80]!a} is no {what}.")
+        return convert(text)
+
+    return Kind(read, {"type": "string", "pattern": f"^{pattern}$", "maxLength": longest})
+
+
+def _number(low: int, high: int) -> Kind:
+    def read(text: str) -> int:
+        if not re.fullmatch("0|[1-9][0-9]{0,15}", text, re.ASCII) or not low <= int(text) <= high:
+            raise Misuse(f"{text[:80]!a} is no number from {low} to {high}.")
+        return int(text)
+
+    return Kind(read, {"type": "integer", "minimum": low, "maximum": high})
+
+
+def _read_text(text: str) -> str:
+    if len(text.encode("utf-8", "replace")) > 1024:
+        raise Misuse("A name has at most 1024 bytes.")
+    return text
+
+
+def _read_topics(text: str) -> frozenset[str]:
+    topics = frozenset(text.split(","))
+    if not topics <= set(TOPICS):
+        raise Misuse(f"{text[:80]!a} has topics that are none.", fix=f"Choose among {', '.join(TOPICS)}.")
+    return topics
+
+
+_NAME: Final = "[a-z0-9][a-z0-9._-]*"
+ROOT: Final = _matching("0x[0-9a-f]{64}", "root", 66, lambda text: bytes.fromhex(text[2:]))
+NUMBER: Final = _number(0, MAX_NUMBER)
+LIMIT: Final = _number(1, MAX_LIMIT)
+ORGANISATION: Final = _matching(_NAME, "organisation", 64)
+MODEL: Final = _matching(_NAME, "model", 128)
+VERSION: Final = _matching(_NAME, "version", 64)
+CHECKPOINT: Final = _matching(
+    "0x[0-9a-f]{64}:[0-9]{1,19}", "checkpoint, as in 0x6d…3f:12", 86, parse_checkpoint
+)
+TEXT: Final = Kind(_read_text, {"type": "string", "maxLength": 1024})
+TOPIC_LIST: Final = Kind(
+    _read_topics,
+    {"type": "string", "pattern": f"^({'|'.join(TOPICS)})(,({'|'.join(TOPICS)}))*$", "maxLength": 64},
+)
+
+AFTER: Final = Parameter(NUMBER, "where to start: `next` of the page before", 0)
+COUNT: Final = Parameter(LIMIT, "how many at most", 20)
+PAGING: Final = {"after": AFTER, "limit": COUNT}

@@ -1,0 +1,117 @@
+"""The application: routes, and what holds for all of them (allowance, failures, headers, counting)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from aiohttp import web
+from aiohttp.typedefs import Middleware
+
+from anchor.errors import AnchorError, CorruptedLedger
+from anchor.node.api.answering import FOR_NOW, Front, encode, make_endpoint, send
+from anchor.node.api.failures import show_failure, show_http_failure
+from anchor.node.api.openapi import ROUTES, build_document
+from anchor.node.api.operations import EVENTS, RAW_ROUTES, RawRoute, require_no_query
+from anchor.node.api.routes import JSON, Reply
+from anchor.node.cache import AnswerCache, Encoded
+from anchor.node.connections import Connection
+from anchor.node.limits import Buckets
+from anchor.node.logs import warn
+from anchor.node.node import Node
+from anchor.node.operators import Operators
+from anchor.node.reading import Reader
+from anchor.node.web.page import NEWEST, POLICY, render_page
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+RATE: Final = 100.0
+"""Tokens a second that an address gets, unless the operator says otherwise."""
+BURST_SECONDS: Final = 5.0
+"""Of its rate that an address can save up."""
+CACHE_BYTES: Final = 64 << 20
+HEADERS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+"""Of every answer that has not its own."""
+
+
+def build_front(node: Node, operators: Operators | None = None, *, rate: float = RATE) -> Front:
+    """All that answering needs, with the node's limits."""
+    buckets = Buckets(rate, rate * BURST_SECONDS)
+    return Front(node, operators or Operators(), buckets, AnswerCache(CACHE_BYTES))
+
+
+def build_app(front: Front) -> web.Application:
+    """The application over a node that runs."""
+    app = web.Application(middlewares=[_make_middleware(front)])
+    for route in ROUTES:
+        app.router.add_route(route.method, route.path, make_endpoint(front, route))
+        if route.method == "GET":
+            app.router.add_route("HEAD", route.path, make_endpoint(front, route))
+    for raw in RAW_ROUTES:
+        app.router.add_get(raw.path, _make_raw(front, raw), allow_head=raw.media != EVENTS)
+    app.router.add_get("/", _make_page(front))
+    app.router.add_get("/openapi.json", _make_document())
+    return app
+
+
+def _make_middleware(front: Front) -> Middleware:
+    @web.middleware
+    async def answer(request: web.Request, handler: Handler) -> web.StreamResponse:
+        start = front.now()
+        if isinstance(request.protocol, Connection):
+            request.protocol.greet()
+        try:
+            front.charge(request, 1)
+            response = await handler(request)
+        except AnchorError as error:
+            if isinstance(error, CorruptedLedger):
+                warn(f"{error.what} {error.fix}", path=request.path)
+            response = show_failure(error)
+        except web.HTTPException as error:
+            response = show_http_failure(error)
+        if not response.prepared:
+            for name, value in HEADERS.items():
+                response.headers.setdefault(name, value)
+        resource = request.match_info.route.resource
+        name = resource.canonical if resource else "unknown"
+        front.counter.add(request.method if resource else "any", name, response.status, front.now() - start)
+        return response
+
+    return answer
+
+
+def _make_raw(front: Front, route: RawRoute) -> Handler:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        require_no_query(route, request)
+        return await route.handler(front, request)
+
+    return answer
+
+
+def _make_page(front: Front) -> Handler:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        newest = await front.node.read(Reader.list_newest, NEWEST)
+        html = render_page(front.node.status, front.node.judge_health(), newest)
+        headers = {
+            "Content-Type": "text/html; charset=utf-8",
+            "Content-Security-Policy": POLICY,
+            "Cache-Control": FOR_NOW,
+        }
+        return await send(request, Encoded(html.encode(), headers))
+
+    return answer
+
+
+def _make_document() -> Handler:
+    encoded = encode(Reply(), JSON, False, 0)
+    body = json.dumps(build_document(), separators=(",", ":")).encode()
+    document = Encoded(body, {"Content-Type": JSON, "Cache-Control": encoded.headers["Cache-Control"]})
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return await send(request, document)
+
+    return answer

@@ -1,0 +1,81 @@
+"""Connections, bounded in number and in patience: before any of their bytes cost more than reading them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final, cast
+
+from aiohttp import web
+
+from anchor.node.limits import group_address
+
+MAX_CONNECTIONS: Final = 4096
+MAX_PER_ADDRESS: Final = 2048
+FIRST_SECONDS: Final = 10.0
+"""In which a new connection must have sent the head of its first request."""
+KEEPALIVE_SECONDS: Final = 60.0
+"""That a connection may be idle between two requests."""
+
+
+@dataclass(slots=True)
+class Doors:
+    """Counts who is in."""
+
+    most: int = MAX_CONNECTIONS
+    most_per_address: int = MAX_PER_ADDRESS
+    first_seconds: float = FIRST_SECONDS
+    inside: Counter[str] = field(default_factory=Counter)
+
+    def enter(self, address: str) -> bool:
+        """Lets one more connection of `address` in, unless there are too many."""
+        if self.inside.total() >= self.most or self.inside[address] >= self.most_per_address:
+            return False
+        self.inside[address] += 1
+        return True
+
+    def leave(self, address: str) -> None:
+        """One connection of `address` has ended."""
+        self.inside[address] -= 1
+        if not self.inside[address]:
+            del self.inside[address]
+
+
+class Connection(web.RequestHandler):
+    """A server's side of a connection; closed at once when there are too many, or when nothing comes."""
+
+    def __init__(self, server: web.Server, doors: Doors) -> None:
+        loop = asyncio.get_running_loop()
+        super().__init__(server, loop=loop, keepalive_timeout=KEEPALIVE_SECONDS, auto_decompress=False)
+        self._doors, self._address = doors, ""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Lets it in, or turns it away."""
+        super().connection_made(transport)
+        peer = transport.get_extra_info("peername")
+        address = group_address(str(peer[0])) if peer else "local"
+        if self._doors.enter(address):
+            self._address = address
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._doors.first_seconds, self._give_up, transport)
+        else:
+            cast("asyncio.Transport", transport).abort()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Makes room for another."""
+        if self._address:
+            self._doors.leave(self._address)
+            self._address = ""
+        self.greet()
+        super().connection_lost(exc)
+
+    def greet(self) -> None:
+        """A whole request came: the connection may stay."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _give_up(self, transport: asyncio.BaseTransport) -> None:
+        cast("asyncio.Transport", transport).abort()

@@ -1,0 +1,110 @@
+"""Serving a node: sockets, TLS, signals, and a stop that lets answers end."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+
+from anchor.errors import Misuse, Unavailable
+from anchor.node.api.answering import Front
+from anchor.node.app import build_app
+from anchor.node.connections import Connection, Doors
+from anchor.node.logs import tell, warn
+from anchor.node.node import Node
+
+STOP_SECONDS: Final = 5.0
+"""That answers have to end when the node stops."""
+BACKLOG: Final = 1024
+
+
+@asynccontextmanager
+async def serving(
+    front: Front, host: str, port: int, *, tls: ssl.SSLContext | None = None, doors: Doors | None = None
+) -> AsyncIterator[int]:
+    """Serves for the length of the body, which is told the port. Raises Unavailable when it is taken."""
+    runner = web.AppRunner(build_app(front), handle_signals=False, shutdown_timeout=STOP_SECONDS)
+    await runner.setup()
+    server, counted = runner.server, doors or Doors()
+    if server is None:
+        raise Unavailable("The server did not start.")
+    loop = asyncio.get_running_loop()
+    try:
+        listener = await loop.create_server(
+            lambda: Connection(server, counted), host, port, ssl=tls, backlog=BACKLOG
+        )
+        yield listener.sockets[0].getsockname()[1]
+        listener.close()
+        front.node.events.close()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise Unavailable(
+            f"{host}:{port} cannot be listened on: {reason.lower()}.", fix="Choose another --host or --port."
+        ) from None
+    finally:
+        await runner.cleanup()
+
+
+async def run_node(node: Node, front: Front, host: str, port: int, tls: ssl.SSLContext | None) -> None:
+    """Serves until SIGTERM or SIGINT. Raises what ends the node's own work."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await node.start()
+    try:
+        async with serving(front, host, port, tls=tls) as actual:
+            scheme = "https" if tls else "http"
+            final = f"0x{node.status.finalized.root.hex()}:{node.status.finalized.epoch}"
+            role = "takes entries" if node.takes_entries else "only reads"
+            tell(
+                f"{node.status.name!a} is served at {scheme}://{host}:{actual}/ and {role}; final: {final}.",
+                port=actual,
+                finalized=final,
+                takes_entries=node.takes_entries,
+            )
+            await _wait(stop, node)
+            tell("Stopping.")
+    finally:
+        await node.stop()
+
+
+async def _wait(stop: asyncio.Event, node: Node) -> None:
+    work, told = asyncio.create_task(node.watch()), asyncio.create_task(stop.wait())
+    health = asyncio.create_task(_watch_health(node))
+    done, _ = await asyncio.wait({work, told}, return_when=asyncio.FIRST_COMPLETED)
+    for task in (work, told, health):
+        task.cancel()
+    if work in done:
+        work.result()
+
+
+async def _watch_health(node: Node) -> None:
+    """Says once when health turns bad, and once when it turns good."""
+    was_good = True
+    while True:
+        health = node.judge_health()
+        if health.is_good != was_good:
+            was_good = health.is_good
+            (tell if was_good else warn)(health.words)
+        await asyncio.sleep(5)
+
+
+def load_tls(certificate: Path, key: Path) -> ssl.SSLContext:
+    """A server's side of TLS 1.2 or newer. Raises Misuse for files that do not fit."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError) as error:
+        raise Misuse(
+            f"{certificate} and {key} are no certificate with its key: {error}.",
+            fix="Give PEM files to --tls-cert and --tls-key.",
+        ) from None
+    return context

@@ -1,0 +1,135 @@
+"""Lodestar 1.5.1 as a process: a beacon node of others, on loopback, with a chain of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
+
+import pytest
+
+HERE = Path(__file__).parent
+CACHE = HERE / ".cache"
+SECONDS_PER_SLOT = 2
+SLOTS_PER_EPOCH = 8
+PARAMETERS = ("--params.SECONDS_PER_SLOT", str(SECONDS_PER_SLOT), "--params.ALTAIR_FORK_EPOCH", "0")
+
+
+def require_lodestar() -> None:
+    """Skips the test where Lodestar is not installed."""
+    if shutil.which("node") is None:
+        pytest.skip("no Node.js here: Lodestar cannot run")
+    if not (CACHE / ".ready").exists():
+        pytest.skip("Lodestar is not installed: make test-real installs it")
+
+
+def find_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass
+class Lodestar:
+    """A running node."""
+
+    folder: Path
+    port: int
+    process: subprocess.Popen[bytes]
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "log.txt").read_text(errors="replace")
+
+    def get(self, path: str) -> Any:
+        with urlopen(f"{self.url}{path}", timeout=5) as answer:  # noqa: S310
+            return json.load(answer)["data"]
+
+    def get_finalized(self) -> tuple[int, str]:
+        known = self.get("/eth/v1/beacon/states/head/finality_checkpoints")["finalized"]
+        return int(known["epoch"]), known["root"]
+
+    def get_head(self) -> int:
+        return int(self.get("/eth/v1/node/syncing")["head_slot"])
+
+    def connect(self, other: Lodestar) -> None:
+        """Dials another node."""
+        identity = other.get("/eth/v1/node/identity")
+        address = next(a for a in identity["p2p_addresses"] if "127.0.0.1" in a)
+        query = urlencode({"peerId": identity["peer_id"], "multiaddr": address})
+        request = Request(  # noqa: S310
+            f"{self.url}/eth/v1/lodestar/connect_peer?{query}", data=b"", method="POST"
+        )
+        with urlopen(request, timeout=10):  # noqa: S310
+            pass
+
+    def wait(self, what: str, is_done: Any, seconds: float) -> Any:
+        """What `is_done` gives, once it gives something true."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            assert self.process.poll() is None, f"Lodestar ended before {what}:\n{self.log[-3000:]}"
+            try:
+                found = is_done()
+            except (URLError, ConnectionError, TimeoutError, KeyError):
+                found = None
+            if found:
+                return found
+            time.sleep(0.5)
+        raise AssertionError(f"no {what} in {seconds} s:\n{self.log[-3000:]}")
+
+
+@contextmanager
+def run(folder: Path, command: str, arguments: Sequence[str]) -> Iterator[Lodestar]:
+    """A node until the body ends. It ignores SIGTERM, and is killed by its own id."""
+    folder.mkdir(parents=True)
+    port, p2p = find_port(), find_port()
+    home = CACHE / "lodestar"
+    line = [
+        "node", "--import", str(home / "polyfill.mjs"),
+        str(home / "node_modules/@chainsafe/lodestar/lib/index.js"), command,
+        "--dataDir", str(folder / "data"), *PARAMETERS, *arguments,
+        "--sync.isSingleNode", "true", "--network.allowPublishToZeroPeers", "true",
+        "--eth1", "false", "--execution.engineMock",
+        "--rest", "--rest.address", "127.0.0.1", "--rest.port", str(port), "--rest.namespace", "*",
+        "--listenAddress", "127.0.0.1", "--port", str(p2p), "--enr.ip", "127.0.0.1",
+    ]  # fmt: skip
+    if command == "dev":
+        line += ["--beaconNodes", f"http://127.0.0.1:{port}"]
+    environment = os.environ | {"LODESTAR_PRESET": "minimal"}
+    with (folder / "log.txt").open("wb") as log:
+        process = subprocess.Popen(line, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        yield Lodestar(folder, port, process)
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(10)
+
+
+def run_chain(folder: Path) -> Any:
+    """A node with eight validators and a chain that starts in half a minute."""
+    genesis = int(time.time()) + 25
+    arguments = ["--reset", "--genesisValidators", "8", "--startValidators", "0..7"]
+    return run(folder, "dev", [*arguments, "--genesisTime", str(genesis)])
+
+
+def run_consumer(folder: Path, genesis: Path, source: str, checkpoint: str) -> Any:
+    """A node that syncs from a checkpoint that `source` serves."""
+    arguments = ["--network", "dev", "--genesisStateFile", str(genesis), "--checkpointSyncUrl", source]
+    return run(folder, "beacon", [*arguments, "--wssCheckpoint", checkpoint])
