@@ -1,4 +1,4 @@
-"""Entries that are sent in: recorded once, final on acknowledgement, refused in words; and what listeners hear."""
+"""Entries that are sent in: recorded once, final when acknowledged, refused in words; what listeners hear."""
 
 from __future__ import annotations
 
