@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import ssl
 
 HELP = """\
-Serve a ledger over HTTP: manifests, proofs, bundles and checkpoints for anyone,
-and take signed entries. Nobody need trust the node: what it serves is checked by
+Serve a ledger over HTTP: manifests, proofs, bundles and checkpoints for anyone;
+take signed entries. Nobody need trust the node: what it serves is checked by
 whoever asks. Stop it with SIGTERM or Ctrl-C.
 """
 EXAMPLES = """
