@@ -195,7 +195,7 @@ def _get_shared_keys(network: Network, epoch: Epoch) -> list[str]:
     for fork in network.forks.values():
         if fork.name in FORK_NAMES and get_fork_epoch(network.config, fork.name) > epoch:
             continue
-        keys |= get_sizes(network.preset, fork.containers)
+        keys |= get_sizes(network.preset, fork.records)
         if fork.name in FORK_NAMES[1:]:
             keys |= {f"{fork.name.upper()}_FORK_VERSION", f"{fork.name.upper()}_FORK_EPOCH"}
     return sorted(keys)
