@@ -81,8 +81,8 @@ class View:
         """Epochs between the newest checkpoint and the clock."""
         network, state = self.network, self.newest.state
         if network.has_logical_clock:
-            epoch: int = network.preset.SLOTS_PER_EPOCH * state.network.seconds_per_slot
-            return max(0, int(now) - state.timestamp) // epoch
+            age: int = max(0, int(now) - state.timestamp)
+            return age // int(network.preset.SLOTS_PER_EPOCH * state.network.seconds_per_slot)
         current = network.compute_epoch_at_slot(network.compute_slot(now))
         return max(0, current - self.newest.checkpoint.epoch)
 
