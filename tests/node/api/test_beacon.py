@@ -294,4 +294,4 @@ def test_ranges_are_read(text: str | None, part: slice | None) -> None:
 
 def test_packing_is_chosen() -> None:
     assert accepts_gzip("gzip, br") and accepts_gzip("*") and accepts_gzip("br;q=1, gzip;q=0.1")
-    assert not accepts_gzip(None) and not accepts_gzip("identity") and not accepts_gzip("gzip;q=0")
+    assert not accepts_gzip("") and not accepts_gzip("identity") and not accepts_gzip("gzip;q=0")
