@@ -1,7 +1,7 @@
 """`python -m bench`: speed, as ratios to what others do in the same run.
 
-Peers are measured where they are there: npm's `@chainsafe/hashtree` and `@chainsafe/swap-or-not-shuffle`
-under NODE/node_modules, and `model-signing` in the environment of another interpreter.
+Peers are measured where they are there: npm's `@chainsafe/hashtree`, `@chainsafe/swap-or-not-shuffle` and
+`@lodestar/types` under NODE/node_modules, and `model-signing` in the environment of another interpreter.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from anchor.merkle.hashing import BACKEND
-from bench import bitcoin, consensus, hashing, light_client, verify
+from bench import bitcoin, consensus, hashing, light_client, sync, verify
 from bench.harness import show
 
 
@@ -26,7 +26,7 @@ def main() -> None:
     parser.add_argument("--model-signing", metavar="PYTHON", help="interpreter that has model-signing")
     options = parser.parse_args()
     print(f"kernel: {BACKEND}, cores: {os.cpu_count()}", file=sys.stderr)
-    parts = (hashing, verify, consensus, light_client, bitcoin)
+    parts = (hashing, verify, consensus, light_client, sync, bitcoin)
     show([found for part in parts for found in part.measure(options)], as_json=options.json)
 
 

@@ -1,4 +1,4 @@
-"""Makes the bundle of a published version for a trusted checkpoint, older or newer (specs/04-bundle §5).
+"""Makes the bundle of a published version for a trusted checkpoint, older or newer (specs/04-bundle §6).
 
 Nothing here is trusted: whoever makes a bundle, its verifier checks all of it.
 """
@@ -14,13 +14,16 @@ from anchor.bundle.types import (
     LEDGER_SCOPE,
     TRUSTED_PATHS,
     Bundle,
+    Hop,
     Status,
     TrustedBlock,
     encode_bundle,
     state_index,
     status_paths,
 )
+from anchor.bundle.updates import build_committee, build_updates
 from anchor.bundle.view import LedgerView
+from anchor.consensus.containers.altair import LightClientUpdate
 from anchor.consensus.containers.ledger import BeaconState
 from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.consensus.hardcoded import TABLES, Table, get_newest_checkpoint, get_table
@@ -33,18 +36,22 @@ from anchor.merkle.proof import build_multiproof, build_proof
 def build_bundle(
     view: LedgerView, model: str, version: str, trusted: Checkpoint, *, tables: Sequence[Table] = TABLES
 ) -> bytes:
-    """The bundle of `model`'s `version` that leads from `trusted` to the newest state that votes can show.
+    """The bundle of `model`'s `version` that leads from `trusted` to the newest state that can be shown.
 
     Raises Misuse for an epoch that is not the trusted block's, NoSuchRecord for a checkpoint that is not
     final here or a version that is not published in a final state, Unavailable for votes that are not known.
     """
     start = _get_trusted(view, trusted)
     way = [start]
-    hops = []
-    for goal in _get_goals(view, start, tables):
+    hops, updates, goals = list[Hop](), list[LightClientUpdate](), _get_goals(view, start, tables)
+    for goal in goals:
         for hop in build_hops(view, way[-1], goal):
             hops.append(hop)
             way.append(Place(view.get_checkpoint(hop.epoch), hop.header))
+    before = way[-1]
+    for place, found in build_updates(view, before, goals):
+        updates.extend(found)
+        way.append(place)
     status = _build_status(view, way[-1], model, version)
     bundle = Bundle(
         version=BUNDLE_VERSION,
@@ -53,6 +60,8 @@ def build_bundle(
         trusted=_build_trusted_block(view, start),
         hardcoded_branch=_build_hardcoded_branch(view, way, tables),
         hops=tuple(hops),
+        committee=(build_committee(view, before),) if updates else (),
+        updates=tuple(updates),
         status=status,
     )
     return encode_bundle(bundle)

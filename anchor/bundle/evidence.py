@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from anchor.bundle.finality import Tally
+from anchor.bundle.seats import Seats
 from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.errors import Misuse
 from anchor.ml.manifest import Manifest
@@ -50,10 +51,12 @@ class Evidence:
     is_stale: bool
     """The trusted block is older than the weak-subjectivity period, and was accepted all the same."""
     newest: Checkpoint
-    """The newest finalised checkpoint; the trusted one when no votes were needed."""
+    """The newest finalised checkpoint; the trusted one when nothing had to lead on from it."""
     newest_time: int
     tallies: tuple[Tally, ...]
     """Two supermajority links a hop, in order."""
+    seats: tuple[Seats, ...]
+    """Of each light-client update, in order."""
     network_id: bytes
     model: str
     version: str

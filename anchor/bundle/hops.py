@@ -1,4 +1,4 @@
-"""Finds the votes that lead from a trusted checkpoint to a newer one (specs/04-bundle §5)."""
+"""Finds the votes that lead from a trusted checkpoint to a newer one (specs/04-bundle §6)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from anchor.bundle.types import (
 )
 from anchor.bundle.view import LedgerView
 from anchor.consensus.containers.phase0 import AttestationData, Checkpoint, IndexedAttestation, Validator
-from anchor.errors import InvalidEvidence, Unavailable
+from anchor.errors import InvalidEvidence
 from anchor.merkle.bits import Bits
 from anchor.merkle.proof import build_proof
 
@@ -37,9 +37,7 @@ def _find_hop(view: LedgerView, before: Place, epoch: int) -> Hop | None:
     """The longest hop from `before`: longer ones fail where the set of validators has changed since."""
     state = view.get_state(before.checkpoint.root)
     if len(state.validators) > MAX_VALIDATORS:
-        raise Unavailable(
-            f"The network has {len(state.validators)} validators, and votes show up to {MAX_VALIDATORS}."
-        )
+        return None
     registry = tuple(state.validators)
     tree = LEDGER_SCOPE.schema("BeaconState").tree(state)
     for target in range(epoch, before.checkpoint.epoch, -1):

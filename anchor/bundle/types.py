@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
+from anchor.consensus.containers.altair import LightClientUpdate, SyncCommittee
 from anchor.consensus.containers.entries import SignedEntry
 from anchor.consensus.containers.ledger import RECORDS, ModelVersion, Network, Publisher
 from anchor.consensus.containers.phase0 import BeaconBlockHeader, Checkpoint, Fork, Validator
@@ -88,6 +89,16 @@ class Hop(Container):
     """(epoch, header) → (epoch + 1, next_root)."""
 
 
+class Committee(Container):
+    """The sync committee of a network with more than MAX_VALIDATORS validators, in the state of a block."""
+
+    validators: uint64
+    """How many the registry holds."""
+    committee: SyncCommittee
+    proof: Annotated[tuple[Bytes32, ...], Length(9)]
+    """Helpers of `COMMITTEE_PATHS`."""
+
+
 class Status(Container):
     """What the newest block's state says of the publication."""
 
@@ -116,6 +127,10 @@ class Bundle(Container):
     """Proves a hardcoded checkpoint among the trusted state's block roots; empty where none needs it."""
     hops: Annotated[tuple[Hop, ...], Limit(MAX_HOPS)]
     """Empty when the trusted checkpoint is the newest."""
+    committee: Annotated[tuple[Committee, ...], Limit(1)]
+    """In the last hop's block, or the trusted one; there with `updates`, the first of which it signs."""
+    updates: Annotated[tuple[LightClientUpdate, ...], Limit(MAX_HOPS)]
+    """Lead on from there (rule 20)."""
     status: Status
 
 
@@ -124,6 +139,9 @@ LEDGER_SCOPE: Final = Scope(LEDGER, RECORDS)
 
 TRUSTED_PATHS: Final = (("genesis_validators_root",), ("fork",), ("timestamp",), ("network",))
 """What `TrustedBlock.proof` proves, in the order of the leaves."""
+
+COMMITTEE_PATHS: Final = (("validators", "__len__"), ("current_sync_committee",))
+"""What `Committee.proof` proves, in the order of the leaves."""
 
 
 def status_paths(version: int, publisher: int, entry: int) -> tuple[tuple[str | int, ...], ...]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 from anchor.bundle.evidence import Evidence, Expectations
 from anchor.bundle.finality import Tally
+from anchor.bundle.seats import Seats
 from anchor.bundle.trust import Trust
 from anchor.consensus.schemes import SCHEME_NAMES
 from anchor.consensus.text import format_checkpoint, format_identity, format_time_exactly, get_stage_name
@@ -113,7 +115,7 @@ class Verdict:
         schemes = " and ".join([SCHEME_NAMES[scheme] for scheme in found.signed_by])
         return (
             ("trust", self._describe_trust(found)),
-            ("evidence", describe_votes(found.tallies)),
+            ("evidence", describe_evidence(found.tallies, found.seats)),
             ("operator", self.trust.operator),
             ("as of", f"epoch {found.newest.epoch}, {format_time(found.newest_time)}; later unknown"),
             ("publisher", format_identity(found.publisher)),
@@ -140,15 +142,27 @@ class Verdict:
         }
 
 
-def describe_votes(tallies: tuple[Tally, ...]) -> str:
-    """The evidence in words: of several links, the weakest."""
-    if not tallies:
-        return "none needed: the trusted checkpoint's own state proves it"
-    weakest = min(tallies, key=lambda tally: tally.stake / tally.total_stake)
-    links = "" if len(tallies) == 2 else f", in the weakest of {len(tallies)} links"
-    return (
-        f"votes of {weakest.voters} of {weakest.validators} validators, {weakest.share:.1f} % of stake{links}"
-    )
+def describe_evidence(tallies: tuple[Tally, ...], seats: tuple[Seats, ...]) -> str:
+    """The evidence in words: of several links or updates, the weakest."""
+    parts = [*_describe_votes(tallies), *_describe_seats(seats)]
+    return "; then ".join(parts) or "none needed: the trusted checkpoint's own state proves it"
+
+
+def _describe_votes(tallies: tuple[Tally, ...]) -> Iterator[str]:
+    if tallies:
+        weakest = min(tallies, key=lambda tally: tally.stake / tally.total_stake)
+        links = "" if len(tallies) == 2 else f", in the weakest of {len(tallies)} links"
+        voters = f"votes of {weakest.voters} of {weakest.validators} validators"
+        yield f"{voters}, {weakest.share:.1f} % of stake{links}"
+
+
+def _describe_seats(seats: tuple[Seats, ...]) -> Iterator[str]:
+    """Never a share of the stake, which a committee of a few seats does not show (rule 19)."""
+    if seats:
+        weakest = min(seats, key=lambda found: (found.signed, found.keys))
+        updates = "" if len(seats) == 1 else f", in the weakest of {len(seats)} updates"
+        signed = f"signatures of {weakest.signed} of {weakest.seats} seats of the sync committee"
+        yield f"{signed}, held by {weakest.keys} keys{updates}"
 
 
 def format_time(timestamp: int) -> str:
@@ -187,6 +201,7 @@ def _evidence_json(found: Evidence) -> dict[str, Any]:
         "newest_time": format_time_exactly(found.newest_time),
         "network_id": found.network_id,
         "links": [{**tally._asdict(), "share": round(tally.share, 1)} for tally in found.tallies],
+        "updates": [signed._asdict() for signed in found.seats],
         "model": found.model,
         "version": found.version,
         "publisher": format_identity(found.publisher),

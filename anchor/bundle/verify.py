@@ -10,7 +10,8 @@ All of this must hold; the code below carries the numbers.
 4. The block is not from the future, nor older than the weak-subjectivity period, unless the user takes
    it all the same.
 5. Each hop starts from the registry in the state of the block before, and makes a later block final by
-   two successive links, each signed by validators with two thirds of the active stake.
+   two successive links, each signed by validators with two thirds of the active stake. From a registry too
+   large for that, updates lead on, each signed by two thirds of the sync committee's seats.
 6. The newest hardcoded checkpoint that the evidence reaches lies on its way.
 7. The newest state, which is not from the future either, proves the version's status, its publisher, and
    the publication's entry, at positions below the lists' proven lengths.
@@ -27,7 +28,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from anchor.bundle.evidence import Evidence, Expectations
-from anchor.bundle.finality import Chain, Place, compute_checkpoint_epoch, find_passed_by, verify_hops
+from anchor.bundle.finality import Chain, Place, Tally, compute_checkpoint_epoch, find_passed_by, verify_hops
+from anchor.bundle.seats import Seats, verify_updates
 from anchor.bundle.types import (
     TRUSTED_PATHS,
     Bundle,
@@ -74,13 +76,14 @@ def verify_bundle(
     """What `data` proves to someone who trusts `trusted`, at the Unix time `now`.
 
     Raises MalformedBundle (1, 13), InvalidEvidence and InvalidProof (2, 3, 5 to 8, 13), StaleTrust (4),
-    InvalidSignature (5, 9), InvalidEntry (8), RefusedModel (10 to 12), InvalidManifest and Unsafe (13).
+    InvalidUpdate (5), InvalidSignature (5, 9), InvalidEntry (8), RefusedModel (10 to 12), InvalidManifest
+    and Unsafe (13).
     """
     bundle = decode_bundle(data)  # 1
     start = _verify_trusted_block(bundle.trusted, trusted)  # 2
     chain = _verify_trusted_state(bundle.trusted, expected.network_id)  # 3
     is_stale = _verify_age(bundle.trusted, expected.accepts_stale_trust, now)  # 4
-    way, tallies = verify_hops(start, bundle.hops, chain)  # 5
+    way, tallies, seats = _verify_finality(bundle, start, chain)  # 5
     _verify_hardcoded(bundle, way, get_table(chain.network_id, tables))  # 6
     _verify_status(bundle, way[-1].header, now)  # 7
     _verify_publication(bundle)  # 8
@@ -96,6 +99,7 @@ def verify_bundle(
         newest=way[-1].checkpoint,
         newest_time=status.timestamp,
         tallies=tallies,
+        seats=seats,
         network_id=chain.network_id,
         model=status.version.model.decode(),
         version=status.version.version.decode(),
@@ -161,6 +165,15 @@ def _verify_age(block: TrustedBlock, accepts_stale: bool, now: int) -> bool:
             fix="Get a newer checkpoint from a source that you trust, or say --allow-stale-trust.",
         )
     return now >= expiry
+
+
+def _verify_finality(
+    bundle: Bundle, start: Place, chain: Chain
+) -> tuple[tuple[Place, ...], tuple[Tally, ...], tuple[Seats, ...]]:
+    """Step 5 (rules 19, 20): votes lead while validators are few enough, a sync committee from there."""
+    voted, tallies = verify_hops(start, bundle.hops, chain)
+    signed, seats = verify_updates(voted[-1], bundle.committee, bundle.updates, chain)
+    return voted + signed, tallies, seats
 
 
 def _verify_hardcoded(bundle: Bundle, way: tuple[Place, ...], table: Table) -> None:

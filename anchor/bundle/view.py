@@ -7,7 +7,12 @@ from typing import Protocol
 
 from anchor.consensus.containers.entries import SignedEntry
 from anchor.consensus.containers.ledger import BeaconState
-from anchor.consensus.containers.phase0 import BeaconBlockHeader, Checkpoint, IndexedAttestation
+from anchor.consensus.containers.phase0 import (
+    BeaconBlockHeader,
+    Checkpoint,
+    IndexedAttestation,
+    SignedBeaconBlock,
+)
 
 
 class LedgerView(Protocol):
@@ -29,6 +34,9 @@ class LedgerView(Protocol):
 
     def get_attestations(self, epoch: int) -> Sequence[IndexedAttestation]:
         """All known votes with a target of `epoch`, those in blocks that are not final included."""
+
+    def get_blocks_between(self, start: int, stop: int) -> Sequence[SignedBeaconBlock]:
+        """The blocks of slots start … stop - 1 on the newest one's branch, ascending."""
 
     def get_signed_entry(self, position: int) -> SignedEntry:
         """The entry at this position of the ledger's list."""

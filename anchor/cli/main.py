@@ -31,6 +31,7 @@ COMMANDS = {
     "promote": "move a version to another stage",
     "revoke": "withdraw a version, for good",
     "node": "serve a ledger over HTTP, and take entries",
+    "doctor": "check clock, port, disk, keys, native code and store",
     "export": "write a ledger's backup to one file",
     "import": "bring a ledger back from its backup",
     "sync": "sync a beacon chain from a checkpoint that you trust, follow it, serve it",

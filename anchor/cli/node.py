@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 HELP = """\
 Serve a ledger over HTTP: manifests, proofs, bundles and checkpoints for anyone,
-and take signed entries. Nobody need trust the node: what it serves is checked by
-whoever asks. Stop it with SIGTERM or Ctrl-C.
+and take signed entries. Nobody need trust the node: whoever asks checks what it
+serves. Stop it with SIGTERM or Ctrl-C.
 """
 EXAMPLES = """
 anchor node --ledger ledger/ --passphrase-file phrase

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from argparse import ArgumentParser, Namespace
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Final
 
 from anchor.bundle.api import verify
+from anchor.bundle.trust import Trust, resolve_trust
 from anchor.bundle.verdict import REFUSED, VERIFIED, Verdict
 from anchor.cli.output import Outcome, Terminal, format_bytes, format_count, format_table, printable
 from anchor.errors import Misuse
@@ -15,7 +17,8 @@ from anchor.ml.report import Answer, Damage, FilesReport
 
 HELP = """\
 Check that a model is exactly the one that was published, and that a network
-agreed on it. Offline.
+agreed on it. Offline, but for --url: that asks a node, which is not trusted,
+for a missing or newer bundle, and keeps it beside the model.
 """
 EXAMPLES = """
 anchor verify model/ --trust lab --model acme/tiny
@@ -24,6 +27,8 @@ anchor verify model.safetensors --bundle tiny.anchor --trust 0x…:12 \\
 anchor verify model/ --trust lab --model acme/tiny --only 'layers.0.*'
 anchor verify model/ --trust lab --model acme/tiny \\
   --require-stage production --max-age 7d
+anchor verify model/ --trust lab --model acme/tiny@1.0 \\
+  --url https://models.example:8960
 """
 UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 MAX_IGNORED: Final = 4
@@ -38,6 +43,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The command's arguments."""
     parser.add_argument("path", help="the model: a file or a folder")
     parser.add_argument("--bundle", metavar="FILE", help="default: PATH/model.anchor, or FILE.anchor")
+    parser.add_argument("--url", metavar="URL", help="a node to fetch a missing or newer bundle from")
     parser.add_argument("--trust", metavar="ROOT:EPOCH|NAME", required=True, help="the checkpoint you trust")
     parser.add_argument("--model", metavar="ORG/NAME[@VERSION]", help="the model that you expect")
     parser.add_argument("--publisher", metavar="KEY", help="who may publish it, unless your trust pins that")
@@ -55,11 +61,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, terminal: Terminal) -> Outcome:
     """Verifies, and puts the verdict in words."""
+    trust, bundle = resolve_trust(options.trust), options.bundle
+    if options.url is not None:
+        bundle = _fetch(options, trust, terminal)
     with ExitStack() as stack:
         verdict = verify(
             options.path,
-            options.bundle,
-            options.trust,
+            bundle,
+            trust,
             model=options.model,
             publisher=options.publisher,
             only=options.only,
@@ -69,6 +78,20 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
             progress=lambda total: stack.enter_context(terminal.progress("hashing", total)),
         )
     return Outcome(format_verdict(verdict, terminal), verdict.to_json(), verdict.exit_code)
+
+
+def _fetch(options: Namespace, trust: Trust, terminal: Terminal) -> Path:
+    from anchor.cli.fetching import fetch_newer
+
+    return fetch_newer(
+        options.url,
+        options.path,
+        options.bundle,
+        trust,
+        options.model,
+        terminal,
+        allow_stale_trust=options.allow_stale_trust,
+    )
 
 
 def parse_duration(text: str) -> int:

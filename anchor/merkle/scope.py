@@ -39,7 +39,7 @@ class Scope:
             record = self.records[record]
         chosen = self.records.get(record.__name__, record)
         if chosen not in self._schemas:
-            hints = get_type_hints(chosen, include_extras=True)
+            hints = _get_hints(chosen)
             fields = {name: self.resolve(hints[name]) for name in chosen.fields}
             self._schemas[chosen] = chosen.make_schema(fields)
         return self._schemas[chosen]
@@ -106,6 +106,12 @@ class Scope:
         if name not in self.constants:
             raise Misuse(f"The preset has no constant {name}, which a size needs.")
         return self.constants[name]
+
+
+@cache
+def _get_hints(record: type[Container]) -> dict[str, Any]:
+    """A record's annotations, evaluated: scopes differ in sizes only."""
+    return get_type_hints(record, include_extras=True)
 
 
 def _split_annotation(note: Any) -> tuple[Any, Any]:

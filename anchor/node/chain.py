@@ -177,6 +177,10 @@ class Chain:
             )
         return self.decode_block(stored)
 
+    def get_blocks_between(self, start: int, stop: int) -> list[SignedBeaconBlock]:
+        """The blocks of slots start … stop - 1, ascending."""
+        return [self.decode_block(stored) for stored in self._store.get_blocks(start, stop)]
+
     def decode_block(self, stored: Block) -> SignedBeaconBlock:
         """A stored block. Raises CorruptedLedger when it is not what was stored."""
         block: SignedBeaconBlock = _decode(
@@ -291,13 +295,13 @@ class Chain:
         """The votes for a checkpoint of `epoch`, in the order in which blocks brought them."""
         start = self.ledger.compute_start_slot_at_epoch(epoch)
         stop = self.ledger.compute_start_slot_at_epoch(epoch + 2)
-        stored = list(self._store.get_blocks(start, stop))
-        if not stored:
+        blocks = self.get_blocks_between(start, stop)
+        if not blocks:
             return []
-        state = self.get_state(stored[-1].root)
+        state = self.get_state(self.ledger.hash_tree_root(blocks[-1].message))
         return [
             self.ledger.get_indexed_attestation(state, vote)
-            for block in map(self.decode_block, stored)
+            for block in blocks
             for vote in block.message.body.attestations
             if vote.data.target.epoch == epoch
         ]

@@ -15,6 +15,8 @@ MAX_CONNECTIONS: Final = 4096
 MAX_PER_ADDRESS: Final = 2048
 FIRST_SECONDS: Final = 10.0
 """In which a new connection must have sent the head of its first request."""
+LINGER_SECONDS: Final = 1.0
+"""In which the rest of a body that was refused is read, so that the asker sees why."""
 KEEPALIVE_SECONDS: Final = 60.0
 """That a connection may be idle between two requests."""
 
@@ -47,7 +49,13 @@ class Connection(web.RequestHandler):
 
     def __init__(self, server: web.Server, doors: Doors) -> None:
         loop = asyncio.get_running_loop()
-        super().__init__(server, loop=loop, keepalive_timeout=KEEPALIVE_SECONDS, auto_decompress=False)
+        super().__init__(
+            server,
+            loop=loop,
+            keepalive_timeout=KEEPALIVE_SECONDS,
+            lingering_time=LINGER_SECONDS,
+            auto_decompress=False,
+        )
         self._doors, self._address = doors, ""
         self._timer: asyncio.TimerHandle | None = None
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from anchor.bundle.build import build_bundle
 from anchor.bundle.evidence import Evidence, Expectations
-from anchor.bundle.types import Bundle, decode_bundle, encode_bundle
+from anchor.bundle.types import MAX_VALIDATORS, Bundle, decode_bundle, encode_bundle
 from anchor.bundle.verify import verify_bundle
 from anchor.consensus.bls import NoSignatures
 from anchor.consensus.containers.entries import (
@@ -23,7 +23,12 @@ from anchor.consensus.containers.entries import (
     SignedEntry,
 )
 from anchor.consensus.containers.ledger import Genesis
-from anchor.consensus.containers.phase0 import BeaconBlockHeader, Checkpoint, IndexedAttestation
+from anchor.consensus.containers.phase0 import (
+    BeaconBlockHeader,
+    Checkpoint,
+    IndexedAttestation,
+    SignedBeaconBlock,
+)
 from anchor.consensus.duties import compute_admission, compute_deposit
 from anchor.consensus.forks.ledger import Ledger
 from anchor.consensus.hardcoded import TABLES, Table
@@ -42,6 +47,7 @@ from tests.consensus.ledgers import (
     identity,
     make_genesis,
     make_key,
+    make_keyring,
     make_secret_key,
 )
 
@@ -108,6 +114,9 @@ class ViewedChain(Chain):
             for vote in block.message.body.attestations
             if vote.data.target.epoch == epoch
         ]
+
+    def get_blocks_between(self, start: int, stop: int) -> Sequence[SignedBeaconBlock]:
+        return [block for block in self.blocks if start <= block.message.slot < stop]
 
     def get_signed_entry(self, position: int) -> SignedEntry:
         return self.entries[position]
@@ -259,4 +268,15 @@ def make_growing(manifest: Manifest, other: Manifest) -> Published:
     chain.add_epochs(11)
     chain.publish(ROOT, ALICE, "acme/tiny", "1.0", manifest)
     chain.add_epochs(4)
+    return Published(chain, manifest, other)
+
+
+def make_large(manifest: Manifest, other: Manifest) -> Published:
+    """A ledger with more validators than votes can be shown of, on which one model is published."""
+    chain = ViewedChain(make_genesis(validators=MAX_VALIDATORS + 1))
+    chain.keys = make_keyring(MAX_VALIDATORS + 1)
+    chain.enrol(ROOT, ALICE, "acme")
+    chain.publish(ROOT, ALICE, "acme/tiny", "1.0", manifest)
+    chain.add_epochs(5)
+    chain.add_block()
     return Published(chain, manifest, other)

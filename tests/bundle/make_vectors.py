@@ -11,11 +11,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from anchor.bundle.types import decode_bundle, encode_bundle
+from anchor.bundle.types import LEDGER_SCOPE, decode_bundle, encode_bundle
 from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.consensus.text import format_checkpoint, format_identity
 from anchor.ml.manifest import encode_manifest
-from tests.bundle.chains import Published, make_growing, make_published
+from tests.bundle.chains import Published, make_growing, make_large, make_published
 from tests.bundle.conftest import write_original, write_other
 from tests.consensus.ledgers import BOB_ROOT, ROOT, identity
 from tests.ml.checkpoints import anchor
@@ -122,12 +122,30 @@ def write_bad(published: Published, growing: Published) -> None:
     write_case("skipped_hop_fail", why, skipped, growing.genesis, growing, refused="InvalidProof")
 
 
+def write_large(large: Published) -> None:
+    old, bundle = large.genesis, decode_bundle(large.older)
+    write_case("large_network", "a sync committee stands for 513 validators", large.older, old, large)
+    [update] = bundle.updates
+    bare = update.replace(
+        finalized_header=LEDGER_SCOPE.schema("LightClientHeader").default(),
+        finality_branch=(bytes(32),) * len(update.finality_branch),
+    )
+    for name, why, changes in (
+        ("optimistic_fail", "the update makes nothing final", {"updates": (bare,)}),
+        ("repeated_update_fail", "the update makes nothing new final", {"updates": (update, update)}),
+        ("no_committee_fail", "nobody is known who could sign", {"committee": ()}),
+    ):
+        data = encode_bundle(bundle.replace(**changes))
+        write_case(name, why, data, old, large, refused="InvalidEvidence")
+
+
 def main() -> None:
     with TemporaryDirectory() as folder:
         original, other = anchor(write_original(Path(folder) / "a")), anchor(write_other(Path(folder) / "b"))
     published, growing = make_published(original, other), make_growing(original, other)
     write_good(published, growing)
     write_bad(published, growing)
+    write_large(make_large(original, other))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import pytest
 from anchor.bundle.build import build_bundle
 from anchor.bundle.finality import Place
 from anchor.bundle.hops import build_hops
-from anchor.bundle.types import MAX_VALIDATORS, decode_bundle
+from anchor.bundle.types import decode_bundle
 from anchor.consensus.containers.phase0 import Checkpoint, IndexedAttestation
 from anchor.errors import Invalid, Misuse, Unavailable
 from anchor.ml.manifest import encode_manifest
@@ -103,18 +103,6 @@ def test_what_was_not_published_is_unavailable(published: Published) -> None:
     for model, version in (("acme/tiny", "3.0"), ("acme/other", "1.0")):
         with pytest.raises(Unavailable, match="not in the newest state"):
             published.bundle(model, version)
-
-
-def test_a_large_network_is_unavailable(published: Published) -> None:
-    chain = copy(published.chain)
-
-    class Crowd:
-        validators = range(MAX_VALIDATORS + 1)
-
-    chain.get_state = lambda root: Crowd()  # type: ignore[method-assign]
-    start = Place(published.genesis, chain.get_header(published.genesis.root))
-    with pytest.raises(Unavailable, match="513 validators"):
-        next(build_hops(chain, start, 4))
 
 
 def test_a_bundle_of_64_validators_is_small(published: Published) -> None:

@@ -16,7 +16,7 @@ import anchor
 from anchor.bundle.api import find_bundle
 from anchor.bundle.finality import Tally
 from anchor.bundle.trust import Trust
-from anchor.bundle.verdict import Verdict, describe_votes
+from anchor.bundle.verdict import Verdict, describe_evidence
 from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.consensus.text import format_duration, format_identity
 from anchor.errors import MalformedBundle, Misuse, TamperedFile, Unavailable
@@ -101,9 +101,9 @@ def test_lengths_of_time_are_for_people(seconds: int, words: str) -> None:
 def test_the_words_of_the_evidence() -> None:
     weak = Tally(epoch=3, voters=43, validators=64, stake=672, total_stake=1000)
     strong = weak._replace(voters=60, stake=900)
-    assert describe_votes((strong, weak)) == "votes of 43 of 64 validators, 67.2 % of stake"
-    assert describe_votes((strong, weak) * 2).endswith("67.2 % of stake, in the weakest of 4 links")
-    assert describe_votes(()) == "none needed: the trusted checkpoint's own state proves it"
+    assert describe_evidence((strong, weak), ()) == "votes of 43 of 64 validators, 67.2 % of stake"
+    assert describe_evidence((strong, weak) * 2, ()).endswith("67.2 % of stake, in the weakest of 4 links")
+    assert describe_evidence((), ()) == "none needed: the trusted checkpoint's own state proves it"
 
 
 def test_the_users_words_on_operators_are_said(check: Callable[..., Verdict], published: Published) -> None:

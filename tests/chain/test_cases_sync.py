@@ -232,7 +232,8 @@ async def test_13_a_newer_pair_is_proven_by_light_client(connect: MakeClient) ->
     genesis = signed.replace(message=signed.message.replace(state_root=fork.hash_tree_root(state)))
     checkpoint = Checkpoint(epoch=0, root=fork.hash_tree_root(genesis.message))
     deriver = Deriver(Forms(new.network.preset, new.network.config), fork.scope)
-    bootstrap = deriver.create_light_client_bootstrap(state, genesis, fork.scope)
+    header = deriver.block_to_light_client_header(genesis)
+    bootstrap = deriver.create_light_client_bootstrap(header, state)
     root, light = checkpoint.root.hex(), "/eth/v1/beacon/light_client"
     given = {
         f"{BLOCKS}0x{root}": giving(Reply(fork.scope.encode(genesis), SSZ, "electra")),

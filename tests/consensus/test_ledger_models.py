@@ -155,7 +155,7 @@ def test_a_promotion_binds_what_it_is_about(chain: Chain, changes: Any, match: s
 
 def test_only_the_owner_promotes(chain: Chain) -> None:
     promotion = _promote(chain, 0, 1, 0).entry.body.data
-    _refuse(chain, chain.make_entry(BOB, BOB_ROOT, promotion), "publisher 0's, and the entry")
+    _refuse(chain, chain.make_entry(BOB, BOB_ROOT, promotion), "'s, and the entry is by ed25519:")
 
 
 def test_a_promotion_waits_for_its_approvals(chain: Chain) -> None:
@@ -239,7 +239,7 @@ def test_a_policy_can_be_met(chain: Chain, policy: Policy, match: str) -> None:
 def test_a_policy_is_set_by_the_owner_also_before_a_publication(chain: Chain) -> None:
     policy = Policy(approvers=(identity(BOB_ROOT),), threshold=1)
     foreign = chain.make_entry([BOB_ROOT], BOB_ROOT, SetPolicy(model=b"acme/net", policy=policy))
-    _refuse(chain, foreign, "publisher 0's")
+    _refuse(chain, foreign, "'s, and the entry is by")
     chain.add(chain.make_entry([ROOT], ROOT, SetPolicy(model=b"acme/new", policy=policy)))
     chain.add(chain.make_entry(ALICE, ROOT, PUBLICATION.replace(model=b"acme/new")))
     assert [model.policy.threshold for model in chain.state.models] == [0, 1]

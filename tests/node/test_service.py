@@ -16,7 +16,7 @@ from anchor.consensus.forks.ledger import Ledger
 from anchor.consensus.forks.ledger.genesis import compute_config
 from anchor.consensus.presets import LEDGER
 from anchor.errors import CorruptedLedger, InvalidEntry, InvalidSignature, Misuse, Unavailable
-from anchor.node import batches
+from anchor.node import batches, keys
 from anchor.node.clock import ManualClock
 from anchor.node.folder import create_ledger, open_reader
 from anchor.node.keys import derive_administrator_key, derive_signing_keys
@@ -143,7 +143,8 @@ def test_anyone_can_replay_the_chain(ledger: Made) -> None:
         assert rules.hash_tree_root(state) == rules.hash_tree_root(chain.get_head().state)
 
 
-def test_networks_never_repeat(tmp_path: Path) -> None:
+def test_networks_never_repeat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "SCRYPT_N", 1 << 4)
     clock = ManualClock(NOW)
     made = [
         create_ledger(tmp_path / str(i), "lab", PHRASE, clock=clock, randomness=Random(bytes([i])))

@@ -22,7 +22,7 @@ import pytest
 
 HERE = Path(__file__).parent
 CACHE = HERE / ".cache"
-SECONDS_PER_SLOT = 2
+SECONDS_PER_SLOT = 3
 SLOTS_PER_EPOCH = 8
 PARAMETERS = ("--params.SECONDS_PER_SLOT", str(SECONDS_PER_SLOT), "--params.ALTAIR_FORK_EPOCH", "0")
 

@@ -27,11 +27,11 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lodestar]:
     """A chain that has finalised."""
     require_lodestar()
     with run_chain(tmp_path_factory.mktemp("lodestar") / "chain") as node:
-        node.wait("finality", lambda: node.get_finalized()[0] > 0, 240)
+        node.wait("finality", lambda: node.get_finalized()[0] > 0, 420)
         yield node
 
 
-def sync(*arguments: str, timeout: float = 180) -> tuple[int, dict[str, Any]]:
+def sync(*arguments: str, timeout: float = 400) -> tuple[int, dict[str, Any]]:
     """`anchor sync`, its exit code and its envelope."""
     line = [sys.executable, "-m", "anchor.cli.main", "sync", *arguments, "--json"]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, timeout=timeout, check=False)
@@ -121,10 +121,10 @@ def test_it_syncs_from_us_and_reaches_the_head(chain: Lodestar, tmp_path: Path) 
     with serving(chain.url, "--trust", trusted, "--poll", "2", "--data", str(tmp_path / "data")) as address:
         genesis = chain.folder / "genesis.ssz"
         with run_consumer(tmp_path / "consumer", genesis, address, trusted) as consumer:
-            consumer.wait("answer", lambda: consumer.get("/eth/v1/node/version"), 60)
+            consumer.wait("answer", lambda: consumer.get("/eth/v1/node/version"), 120)
             assert consumer.get_head() >= 8 * epoch
             consumer.connect(chain)
-            consumer.wait("head", lambda: consumer.get_head() >= chain.get_head() - 1, 120)
+            consumer.wait("head", lambda: consumer.get_head() >= chain.get_head() - 1, 240)
             assert consumer.get_head() > 8 * epoch + 8
 
 
@@ -134,5 +134,5 @@ def test_it_refuses_a_wrong_root_from_us(chain: Lodestar, tmp_path: Path) -> Non
     with serving(chain.url, "--trust", trust, "--poll", "2", "--data", str(tmp_path / "data")) as address:
         genesis = chain.folder / "genesis.ssz"
         with run_consumer(tmp_path / "consumer", genesis, address, f"{WRONG}:{epoch}") as consumer:
-            assert consumer.process.wait(60) != 0
+            assert consumer.process.wait(120) != 0
             assert "not within weak subjectivity period" in consumer.log or "checkpoint" in consumer.log

@@ -2,7 +2,8 @@
 
     python -m tests.vectors.cut SOURCE [DESTINATION]
 
-Of every preset, fork, runner and handler it takes the smallest valid cases and the smallest invalid ones.
+Of every preset, fork, runner and handler it takes the smallest valid cases and the smallest invalid ones,
+with blobs and without.
 The same source gives the same archive, byte for byte.
 """
 
@@ -23,20 +24,29 @@ TAKEN = 2
 LARGEST = 180_000
 """Bytes of a case, packed as it comes: larger ones run with the whole set only."""
 STATES = {"operations", "epoch_processing", "sanity", "finality", "random", "fork", "transition"}
+STEPS = {"fork_choice", "sync"}
 
 
 def is_valid(case: Case) -> bool:
     """Whether the case says what comes out, and not just that it is refused."""
     if case.runner == "ssz_generic":
         return case.suite == "valid"
+    if case.runner in STEPS:
+        return b"valid: false" not in (case.path / "steps.yaml").read_bytes()
     return case.runner not in STATES or case.has("post.ssz_snappy")
+
+
+def carries_data(case: Case) -> bool:
+    """Whether the case carries blobs or columns."""
+    return any(file.name.startswith(("blobs_", "column_")) for file in case.path.iterdir())
 
 
 def choose(cases: Iterable[Case]) -> list[Case]:
     """The cases to keep, in the order of their names."""
     kinds: dict[tuple[object, ...], list[Case]] = defaultdict(list)
     for case in filter(lambda case: case.get_size() <= LARGEST, cases):
-        kinds[case.preset, case.fork, case.runner, case.handler, is_valid(case)].append(case)
+        kind = case.preset, case.fork, case.runner, case.handler, is_valid(case), carries_data(case)
+        kinds[kind].append(case)
     chosen: list[Case] = []
     for kind in kinds.values():
         chosen += sorted(kind, key=lambda case: (case.get_size(), str(case)))[:TAKEN]

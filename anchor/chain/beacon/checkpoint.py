@@ -17,7 +17,7 @@ A state and its block hold to a trusted `root:epoch` when, in this order,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from anchor.chain.beacon.networks import Fork, Network, verify_genesis
@@ -187,6 +187,7 @@ def verify_checkpoint(
     verify_root(get_table(head.genesis_validators_root, tables), checkpoint.epoch, checkpoint.root)
     period = compute_weak_subjectivity_period(fork, record)
     known = network.with_genesis(head.genesis_validators_root, head.genesis_time)
+    known = replace(known, has_logical_clock=_has_logical_clock(record))
     _verify_clock(known, checkpoint, record, now)
     is_expired = _verify_age(known, record, block.slot, period, now, accept_expired)
     return VerifiedCheckpoint(known, checkpoint, block, record, state, period, is_expired)

@@ -18,7 +18,7 @@ from anchor.consensus.presets import MAINNET, MAINNET_CONFIG, Config, Preset, ge
 from anchor.errors import Misuse, WrongNetwork
 from anchor.merkle.container import Container
 from anchor.merkle.scope import Scope
-from anchor.params import FAR_FUTURE_EPOCH
+from anchor.params import FAR_FUTURE_EPOCH, UINT64_MAX
 from anchor.types import Epoch, Root, Slot, Version
 
 Fork = Any
@@ -47,6 +47,8 @@ class Network:
     """Unix time, seconds."""
     is_claimed: bool = False
     """Whether the configuration is no more than what an endpoint says."""
+    has_logical_clock: bool = False
+    """Whether slots pass only when blocks are made (a ledger's choice, which its state tells)."""
 
     @cached_property
     def forks(self) -> dict[str, Fork]:
@@ -74,7 +76,9 @@ class Network:
         return slot // self.preset.SLOTS_PER_EPOCH
 
     def compute_slot(self, now: float) -> Slot:
-        """The slot at Unix time `now`; 0 before genesis."""
+        """The slot at Unix time `now`; 0 before genesis. By a logical clock no slot is in the future."""
+        if self.has_logical_clock:
+            return UINT64_MAX
         return max(0, int(now) - (self.genesis_time or 0)) // max(1, self.config.seconds_per_slot)
 
     def with_genesis(self, root: Root, time: int) -> Network:
@@ -195,7 +199,7 @@ def _get_shared_keys(network: Network, epoch: Epoch) -> list[str]:
     for fork in network.forks.values():
         if fork.name in FORK_NAMES and get_fork_epoch(network.config, fork.name) > epoch:
             continue
-        keys |= get_sizes(network.preset, fork.containers)
+        keys |= get_sizes(network.preset, fork.records)
         if fork.name in FORK_NAMES[1:]:
             keys |= {f"{fork.name.upper()}_FORK_VERSION", f"{fork.name.upper()}_FORK_EPOCH"}
     return sorted(keys)

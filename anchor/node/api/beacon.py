@@ -106,7 +106,7 @@ async def _get_syncing(request: web.Request) -> web.Response:
     head = view.newest.block.slot
     data = {
         "head_slot": str(head),
-        "sync_distance": str(max(0, view.network.compute_slot(now) - head)),
+        "sync_distance": str(view.get_distance(now)),
         "is_syncing": not view.is_healthy(now),
         "is_optimistic": False,
         "el_offline": True,

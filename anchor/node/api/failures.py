@@ -50,16 +50,27 @@ class Refused(AnchorError):
     """A request that HTTP itself has a word for."""
 
     def __init__(
-        self, status: int, what: str, *, fix: str = "", headers: dict[str, str] | None = None
+        self,
+        status: int,
+        what: str,
+        *,
+        fix: str = "",
+        headers: dict[str, str] | None = None,
+        closes: bool = False,
     ) -> None:
         super().__init__(what, fix=fix)
         self.status, self.headers = status, headers or {}
+        self.closes = closes
+        """Whether the connection ends with it: the rest of a body is not worth reading."""
 
 
 def show_failure(error: AnchorError) -> web.Response:
     """The answer that tells of `error`."""
     if isinstance(error, Refused):
-        return _answer(error.status, "Refused", error.what, error.fix, error.headers)
+        response = _answer(error.status, "Refused", error.what, error.fix, error.headers)
+        if error.closes:
+            response.force_close()
+        return response
     status = next(status for kind, status in STATUSES if isinstance(error, kind))
     headers = {"Retry-After": "1"} if status == 503 else {}
     return _answer(status, type(error).__name__, error.what, error.fix, headers)

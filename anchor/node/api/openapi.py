@@ -18,10 +18,9 @@ ROUTES: Final[tuple[Route, ...]] = (*models.ROUTES, *ledger.ROUTES, *admin.ROUTE
 """Every route whose answer is a Reply."""
 DESCRIPTION: Final = (
     "A node of a ledger of models. Nothing it says need be believed: bundles and proofs are checked by "
-    "whoever asks, from a checkpoint that they trust. "
-    "Records are had as JSON (numbers as decimal strings, bytes as "
-    "0x…) or, where a route offers it, as SSZ. Lists come in pages: `next` is the `after` of the page to "
-    "follow, null at the end."
+    "whoever asks, from a checkpoint that they trust. Records are had as JSON (numbers as decimal strings, "
+    "bytes as 0x…) or, where a route offers it, as SSZ. Lists come in pages: `next` is the `after` of the "
+    "page to follow, null at the end."
 )
 BINARY: Final = {"type": "string", "format": "binary"}
 _PAGE_END: Final = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "null"}]}

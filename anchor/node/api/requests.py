@@ -66,7 +66,7 @@ def media_of(body: Body) -> tuple[str, ...]:
 
 async def _read_bytes(limit: int, request: web.Request) -> bytes:
     """The body. Raises Refused when it is too long, or too slow."""
-    too_large = Refused(413, f"A body here has at most {limit} bytes.", headers={"Connection": "close"})
+    too_large = Refused(413, f"A body here has at most {limit} bytes.", closes=True)
     if (request.content_length or 0) > limit:
         raise too_large
     parts, size = [], 0
@@ -78,7 +78,7 @@ async def _read_bytes(limit: int, request: web.Request) -> bytes:
                 if size > limit:
                     raise too_large
     except TimeoutError:
-        raise Refused(408, "The body came too slowly.", headers={"Connection": "close"}) from None
+        raise Refused(408, "The body came too slowly.", closes=True) from None
     return b"".join(parts)
 
 

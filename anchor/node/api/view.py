@@ -79,9 +79,18 @@ class View:
 
     def get_lag(self, now: float) -> int:
         """Epochs between the newest checkpoint and the clock."""
-        network = self.network
+        network, state = self.network, self.newest.state
+        if network.has_logical_clock:
+            age: int = max(0, int(now) - state.timestamp)
+            return age // int(network.preset.SLOTS_PER_EPOCH * state.network.seconds_per_slot)
         current = network.compute_epoch_at_slot(network.compute_slot(now))
         return max(0, current - self.newest.checkpoint.epoch)
+
+    def get_distance(self, now: float) -> int:
+        """Slots between the newest checkpoint's block and the clock."""
+        if self.network.has_logical_clock:
+            return self.get_lag(now) * self.network.preset.SLOTS_PER_EPOCH
+        return max(0, self.network.compute_slot(now) - self.newest.block.slot)
 
     def is_healthy(self, now: float) -> bool:
         """Whether the newest checkpoint is as new as those of a chain that finalises."""

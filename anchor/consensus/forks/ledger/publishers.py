@@ -20,6 +20,7 @@ from anchor.consensus.forks.ledger.accessors import (
     require_room,
 )
 from anchor.consensus.schemes import require_point
+from anchor.consensus.text import format_identity
 from anchor.errors import InvalidEntry
 from anchor.params import (
     FAR_FUTURE_POSITION,
@@ -104,7 +105,8 @@ def verify_claim_organisation(context: Context, body: ClaimOrganisation) -> None
     organisations = context.state.organisations
     owner = find_owner(context.state, body.name)
     if owner is not None:
-        raise InvalidEntry(f"The organisation {body.name.decode()!r} is publisher {owner}'s already.")
+        key = format_identity(context.state.publishers[owner].root_key)
+        raise InvalidEntry(f"The organisation {body.name.decode()!r} is {key}'s already.")
     require_room(len(organisations), MAX_ORGANISATIONS, "organisations")
     own = sum([known.publisher == context.author for known in organisations])
     require_room(own, MAX_ORGANISATIONS_PER_PUBLISHER, "organisations of this publisher")

@@ -1,0 +1,167 @@
+"""`anchor node` and `anchor doctor` as processes: started, asked, stopped; one of them to a ledger."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import ssl
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from anchor.cli.main import main
+from tests.node.tools import NOW, PHRASE
+
+ANCHOR = [sys.executable, "-m", "anchor.cli.main"]
+
+
+@contextmanager
+def running(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, object]]]:
+    """A node's process, and the first line of its log."""
+    command = [*ANCHOR, "node", "--ledger", str(folder), "--port", "0", "--log-json", *options]
+    environment = os.environ | {"ANCHOR_PASSPHRASE": PHRASE}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            assert process.stderr is not None
+            yield process, json.loads(process.stderr.readline())
+        finally:
+            process.kill()
+
+
+def _get(url: str, context: ssl.SSLContext | None = None) -> dict[str, object]:
+    with urllib.request.urlopen(url, timeout=10, context=context) as answer:  # noqa: S310
+        document: dict[str, object] = json.load(answer)
+    return document
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_serves_until_it_is_told_to_stop(ledger: tuple[Path, bytes], number: int) -> None:
+    with running(ledger[0]) as (process, line):
+        assert line["takes_entries"]
+        assert _get(f"http://127.0.0.1:{line['port']}/health")["status"] == "ok"
+        process.send_signal(number)
+        _, rest = process.communicate(timeout=20)
+        assert process.returncode == 0
+        assert [json.loads(text)["message"] for text in rest.splitlines()] == ["Stopping."]
+
+
+def test_one_process_writes_to_a_ledger(
+    ledger: tuple[Path, bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with running(ledger[0]) as (process, _):
+        other = subprocess.run(
+            [*ANCHOR, "node", "--ledger", str(ledger[0]), "--port", "0"],
+            env=os.environ | {"ANCHOR_PASSPHRASE": PHRASE},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert other.returncode == 3
+        assert f"process {process.pid}" in other.stderr
+        with running(ledger[0], "--read-only") as (_, line):
+            assert not line["takes_entries"]
+
+
+def test_a_port_that_is_taken(ledger: tuple[Path, bytes]) -> None:
+    with running(ledger[0]) as (_, line):
+        other = subprocess.run(
+            [*ANCHOR, "node", "--ledger", str(ledger[0]), "--read-only", "--port", str(line["port"])],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert other.returncode == 3
+        assert "cannot be listened on" in other.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--tls-cert", "a"], ["--port", "70000"], ["--rate", "-1"], ["--operators", "/none"], ["--port", "x"]],
+)
+def test_wrong_options(ledger: tuple[Path, bytes], options: list[str]) -> None:
+    code = main(["node", "--ledger", str(ledger[0]), "--read-only", *options])
+    assert code == (3 if "/none" in options else 2)
+
+
+def _make_certificate(folder: Path) -> tuple[Path, Path]:
+    from ipaddress import ip_address
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "node")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    paths = folder / "cert.pem", folder / "key.pem"
+    paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    paths[1].write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+    return paths
+
+
+def test_it_serves_over_tls(ledger: tuple[Path, bytes], tmp_path: Path) -> None:
+    certificate, key = _make_certificate(tmp_path)
+    options = ("--read-only", "--tls-cert", str(certificate), "--tls-key", str(key))
+    with running(ledger[0], *options) as (_, line):
+        context = ssl.create_default_context(cafile=str(certificate))
+        assert _get(f"https://127.0.0.1:{line['port']}/health", context)["status"] == "ok"
+
+
+# Doctor
+
+
+def _examine(folder: Path, capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, dict[str, bool]]:
+    code = main(["doctor", "--ledger", str(folder), "--port", "0", "--json", *options])
+    findings = json.loads(capsys.readouterr().out)["result"]["findings"]
+    return code, {finding["about"]: finding["is_good"] for finding in findings}
+
+
+def test_a_ledger_that_is_well(
+    ledger: tuple[Path, bytes], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "time", lambda: NOW + 60)
+    code, found = _examine(ledger[0], capsys)
+    expected = {"kernel", "signatures", "port", "disk", "keys", "store", "finality", "clock"}
+    assert found.keys() == expected
+    assert (code, set(found.values())) == (0, {True})
+    monkeypatch.setattr(time, "time", lambda: NOW - 3600)
+    code, found = _examine(ledger[0], capsys)
+    assert (code, found["clock"]) == (1, False)
+
+
+def test_what_is_wrong_is_found(ledger: tuple[Path, bytes], capsys: pytest.CaptureFixture[str]) -> None:
+    folder, _ = ledger
+    (folder / "keys").chmod(0o644)
+    assert not _examine(folder, capsys)[1]["keys"]
+    (folder / "keys").unlink()
+    assert not _examine(folder, capsys)[1]["keys"]
+    assert not _examine(folder, capsys, "--host", "203.0.113.1")[1]["port"]
+    (folder / "ledger.sqlite").write_bytes(b"nothing of a store")
+    assert not _examine(folder, capsys)[1]["store"]
+    code, found = _examine(folder / "none", capsys)
+    assert (code, found["store"]) == (1, False)
