@@ -36,6 +36,7 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
     folder, stage = get_folder(options), parse_stage(options.to)
     seed, author = unlock(options, folder)
     with open_writer(folder, seed, SystemClock(), on_wait=terminal.note) as service:
+        service.finish(Watch(terminal))
         promotion = write_promotion(service.chain, author, options.name, stage)
         recorded = service.record([promotion], watch=Watch(terminal))
         trusted = service.chain.get_checkpoint(0)

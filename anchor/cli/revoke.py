@@ -32,6 +32,7 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
     folder = get_folder(options)
     seed, author = unlock(options, folder)
     with open_writer(folder, seed, SystemClock(), on_wait=terminal.note) as service:
+        service.finish(Watch(terminal))
         revocation = write_revocation(service.chain, author, options.name, options.reason)
         recorded = service.record([revocation], watch=Watch(terminal))
     model, _, version = options.name.partition("@")

@@ -97,9 +97,7 @@ class Node:
     def _open_writer(self, seed: bytes) -> Service:
         writer = open_writer(self._folder, seed, self.clock, on_wait=lambda _: None, patience=0)
         service = self._writing.enter_context(writer)
-        status = service.chain.get_status()
-        if status.may_sign and status.entries > status.final_entries:
-            service.record([])  # what an interrupted writer recorded becomes final
+        service.finish()
         return service
 
     def _open_reader(self) -> tuple[Store, Reader]:

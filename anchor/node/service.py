@@ -66,6 +66,12 @@ class Service:
         entries = write_publication(self.chain, author, self._administrator, publication)
         return self.record(entries, [(publication.manifest_root, manifest)], watch)
 
+    def finish(self, watch: Watch = ignore) -> None:
+        """Makes final what an interrupted writer recorded: a refusal after it speaks of what is final."""
+        status = self.chain.get_status()
+        if status.may_sign and status.entries > status.final_entries:
+            self.record([], watch=watch)
+
     def record(
         self,
         entries: Sequence[SignedEntry],

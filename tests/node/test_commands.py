@@ -14,6 +14,7 @@ import pytest
 from anchor.cli import publish as publish_command
 from anchor.cli.main import COMMANDS, build_parser, main
 from anchor.node import keys
+from anchor.node.store import Store
 from tests.node.tools import PHRASE
 
 OURS = ("init", "keygen", "publish", "status", "log", "promote", "revoke", "export", "import")
@@ -321,3 +322,27 @@ def test_help_has_an_example_and_fits(command: str, monkeypatch: pytest.MonkeyPa
     text = build_parser(command).format_help()
     assert f"\n  anchor {command}" in text
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_an_interrupted_revocation_is_final_before_it_is_refused(
+    ready: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def count() -> tuple[int, int]:
+        status = _result(ready, "status")
+        return status["entries"], status["final_entries"]
+
+    revoke = ("revoke", "acme/tiny@1", "--key", "alice.key")
+    assert _publish(ready)[0] == 0
+    reserve, calls = Store.reserve, iter([False, True])
+
+    def interrupted(store: Store, epoch: int) -> None:
+        if next(calls, False):
+            raise KeyboardInterrupt
+        reserve(store, epoch)
+
+    monkeypatch.setattr(Store, "reserve", interrupted)
+    assert ready(*revoke)[0] == 130
+    assert count() == (5, 4)
+    code, _, err = ready(*revoke)
+    assert (code, "is revoked, for good" in err) == (1, True)
+    assert count() == (5, 5)
