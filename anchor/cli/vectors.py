@@ -23,7 +23,7 @@ not supported.
 EXAMPLES = """
 anchor vectors consensus-spec-tests/tests --jobs 2
 anchor vectors tests/minimal/altair --filter operations/attestation
-anchor vectors tests --unsupported-ok fork_choice --unsupported-ok light_client/sync
+anchor vectors tests --unsupported-ok networking
 """
 STATUSES = ("passed", "failed", "unsupported")
 SHOWN_FAILURES = 50
