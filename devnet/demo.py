@@ -12,17 +12,13 @@ import shutil
 import subprocess
 import sys
 import time
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-OUT = ROOT / "demo-out"
 ANCHOR = [sys.executable, "-m", "anchor.cli.main"]
-SETTINGS = {
-    "PYTHONPATH": str(ROOT),
-    "ANCHOR_PASSPHRASE": "for the demo only",
-    "XDG_CONFIG_HOME": str(OUT / "config"),
-}
 MODEL_NAME = "demo/spiral"
 
 
@@ -34,67 +30,88 @@ class Published:
     version: str
 
 
-def main() -> int:
-    """Runs the demo; returns the exit code."""
-    shutil.rmtree(OUT, ignore_errors=True)
-    OUT.mkdir()
-    start = time.monotonic()
-    say("A ledger of one operator, and a publisher's keys")
-    anchor("init", OUT / "ledger", "--name", "demo")
-    anchor("keygen", OUT / "publisher.key")
-    published = publish_given(Path(sys.argv[1])) if len(sys.argv) > 1 else publish_trained()
-    say("Verify offline: a second process, without the ledger's store, without a network")
-    code = verify_apart(published)
-    if code != 0:
-        return code
-    say("Flip one bit, and verify again")
-    flip_bit(published.path)
-    code = verify_apart(published)
-    say(f"Done in {time.monotonic() - start:.1f} s. Everything is in {OUT.relative_to(ROOT)}/")
-    return 0 if code == 1 else 1
+class Demo:
+    """One run, in a folder of its own."""
 
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self._ledger, self._key = out / "ledger", out / "publisher.key"
+        self._settings = {
+            "PYTHONPATH": str(ROOT),
+            "ANCHOR_PASSPHRASE": "for the demo only",
+            "XDG_CONFIG_HOME": str(out / "config"),
+        }
 
-def publish_trained() -> Published:
-    """Trains, publishes every checkpoint; returns what was said of the last one."""
-    from train import Config, Trainer
+    def run(self, model: Path | None) -> int:
+        """Everything in order; 0 when both verdicts are as they should be."""
+        shutil.rmtree(self.out, ignore_errors=True)
+        self.out.mkdir(parents=True)
+        start = time.monotonic()
+        say("A ledger of one operator, and a publisher's keys")
+        self._anchor("init", self._ledger, "--name", "demo")
+        self._anchor("keygen", self._key)
+        published = self._publish_trained() if model is None else self._publish_given(model)
+        say("Verify offline: a second process, without the ledger's store, without a network")
+        code = self._verify_apart(published)
+        if code != 0:
+            return code
+        say("Flip one bit, and verify again")
+        flip_bit(published.path)
+        code = self._verify_apart(published)
+        say(f"Done in {time.monotonic() - start:.1f} s. Everything is in {shorten(str(self.out))}/")
+        return 0 if code == 1 else 1
 
-    say("Train a small network, and publish every checkpoint")
-    for folder, metrics in Trainer(Config()).run(OUT / "run"):
-        say(f"{folder.name}: {json.dumps(metrics)}", level=2)
-        published = publish(folder, f"epoch-{metrics['epoch']:.0f}")
-    return published
+    def _publish_trained(self) -> Published:
+        """Trains, publishes every checkpoint; returns the last one."""
+        from train import Config, Trainer
 
+        say("Train a small network, and publish every checkpoint")
+        for folder, metrics in Trainer(Config()).run(self.out / "run"):
+            say(f"{folder.name}: {json.dumps(metrics)}", level=2)
+            published = self._publish(folder, f"epoch-{metrics['epoch']:.0f}")
+        return published
 
-def publish_given(source: Path) -> Published:
-    """Publishes a copy of the checkpoint at `source`."""
-    if not source.exists():
-        sys.exit(f"There is nothing at {source}. Name a checkpoint with: make demo MODEL=path")
-    say(f"Publish {source}")
-    copy = OUT / "model" / source.name
-    copy.parent.mkdir()
-    shutil.copytree(source, copy) if source.is_dir() else shutil.copy(source, copy)
-    return publish(copy if source.is_dir() else copy.parent, "1")
+    def _publish_given(self, source: Path) -> Published:
+        """Publishes a copy of the checkpoint at `source`."""
+        if not source.exists():
+            sys.exit(f"There is nothing at {source}. Name a checkpoint with: make demo MODEL=path")
+        say(f"Publish {source}")
+        copy = self.out / "model" / source.resolve().name
+        copy.parent.mkdir()
+        shutil.copytree(source, copy) if source.is_dir() else shutil.copy(source, copy)
+        return self._publish(copy if source.is_dir() else copy.parent, "1")
 
+    def _publish(self, folder: Path, version: str) -> Published:
+        """`anchor publish`."""
+        place = ["--ledger", self._ledger, "--key", self._key]
+        self._anchor("publish", folder, "--model", MODEL_NAME, "--version", version, *place)
+        return Published(folder, version)
 
-def publish(folder: Path, version: str) -> Published:
-    """`anchor publish`."""
-    place = ["--ledger", OUT / "ledger", "--key", OUT / "publisher.key"]
-    anchor("publish", folder, "--model", MODEL_NAME, "--version", version, *place)
-    return Published(folder, version)
+    def _verify_apart(self, published: Published) -> int:
+        """Verifies while the ledger's folder is away and, where possible, without a network."""
+        away = self.out / "ledger-put-away"
+        self._ledger.rename(away)
+        checkpoint = json.loads((away / "network.json").read_text())["genesis"]
+        publisher = json.loads(self._key.read_text())["identity"]
+        try:
+            command = ["verify", published.path, "--model", f"{MODEL_NAME}@{published.version}"]
+            command += ["--publisher", publisher, "--trust", checkpoint]
+            return self._run(*command, prefix=without_network())
+        finally:
+            away.rename(self._ledger)
 
+    def _anchor(self, *arguments: object) -> None:
+        """Runs a command that must succeed."""
+        code = self._run(*arguments)
+        if code:
+            sys.exit(code)
 
-def verify_apart(published: Published) -> int:
-    """Verifies in an empty home, while the ledger's folder is away and, where possible, without a network."""
-    away = OUT / "ledger-put-away"
-    (OUT / "ledger").rename(away)
-    checkpoint = json.loads((away / "network.json").read_text())["genesis"]
-    publisher = json.loads((OUT / "publisher.key").read_text())["identity"]
-    try:
-        command = ["verify", published.path, "--model", f"{MODEL_NAME}@{published.version}"]
-        command += ["--publisher", publisher, "--trust", checkpoint]
-        return run(*command, prefix=without_network()).returncode
-    finally:
-        away.rename(OUT / "ledger")
+    def _run(self, *arguments: object, prefix: Sequence[str] = ()) -> int:
+        """Shows and runs `anchor` with these arguments; returns its exit code."""
+        words = [str(argument) for argument in arguments]
+        print(f"$ anchor {' '.join(map(shorten, words))}", flush=True)
+        environment = {**os.environ, **self._settings}
+        return subprocess.run([*prefix, *ANCHOR, *words], env=environment, check=False).returncode
 
 
 def without_network() -> list[str]:
@@ -122,28 +139,26 @@ def flip_bit(folder: Path) -> None:
     print(f"bit 0 of byte {place:,} of {path.name}: {byte:#04x} is now {byte ^ 1:#04x}\n", flush=True)
 
 
-def anchor(*arguments: object) -> None:
-    """Runs a command that must succeed."""
-    done = run(*arguments)
-    if done.returncode:
-        sys.exit(done.returncode)
-
-
-def run(
-    *arguments: object, capture: bool = False, prefix: list[str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Runs `anchor` with these arguments, showing the command unless its output is captured."""
-    words = [str(argument) for argument in arguments]
-    if not capture:
-        shown = [word.replace(f"{ROOT}/", "") for word in words]
-        print(f"$ anchor {' '.join(shown)}", flush=True)
-    command, environment = [*(prefix or []), *ANCHOR, *words], {**os.environ, **SETTINGS}
-    return subprocess.run(command, env=environment, text=True, capture_output=capture, check=False)
+def shorten(word: str) -> str:
+    """A path below the project as it is seen from there."""
+    return word.replace(f"{ROOT}/", "")
 
 
 def say(text: str, level: int = 1) -> None:
     """A heading."""
     print(f"\n{'─' * 3 if level == 1 else ' '} {text}\n", flush=True)
+
+
+def main() -> int:
+    """Runs the demo; returns the exit code."""
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("model", nargs="?", type=Path, help="a checkpoint of your own")
+    parser.add_argument("--out", type=Path, default=ROOT / "demo-out", help="where to write; made anew")
+    options = parser.parse_args()
+    demo = Demo(options.out.resolve())
+    if options.model is not None and demo.out in options.model.resolve().parents:
+        parser.error(f"{demo.out} is made anew: move your checkpoint out of it")
+    return demo.run(options.model)
 
 
 if __name__ == "__main__":
