@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -62,7 +60,7 @@ def serving(*arguments: str) -> Iterator[str]:
         else:
             raise AssertionError("it does not serve")
     finally:
-        os.kill(process.pid, signal.SIGKILL)
+        process.kill()
         process.communicate()
 
 
