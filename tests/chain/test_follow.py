@@ -18,7 +18,8 @@ from anchor.chain.beacon.checkpoint import VerifiedCheckpoint, verify_pair
 from anchor.chain.beacon.follow import Follower, News, advance
 from anchor.cli.main import main
 from anchor.consensus.containers.phase0 import Checkpoint
-from anchor.errors import InvalidUpdate, MalformedAnswer, MalformedSSZ, StaleTrust
+from anchor.consensus.hardcoded import Table
+from anchor.errors import InvalidCheckpoint, InvalidUpdate, MalformedAnswer, MalformedSSZ, StaleTrust
 from tests.chain.captures import ALTAIR, Capture
 from tests.chain.conftest import MakeClient
 from tests.chain.nodes import MISSING, SSZ, Fault, Reply, giving, redirecting, running
@@ -71,6 +72,21 @@ async def test_finality_is_followed_from_the_genesis_state(connect: MakeClient) 
         assert follower.to_checkpoint(found.finalized) == FINAL.checkpoint
         assert await advance(client, follower, found, TIP.now) is not None
     assert start.finalized.beacon.slot == 0  # nothing was changed in place
+
+
+async def test_what_conflicts_with_the_code_is_not_adopted(connect: MakeClient) -> None:
+    """Rule 22: whatever its weight."""
+    network = genesis().network
+    for root, holds in ((FINAL.checkpoint.root, True), (b"\x77" * 32, False)):
+        table = Table("lab", network.genesis_validators_root or b"", {3: root})
+        follower = Follower(network, tables=[table])
+        async with running(answers) as node:
+            look = advance(connect(node.url), follower, follower.start(genesis()), TIP.now)
+            if holds:
+                assert follower.to_checkpoint((await look).finalized) == FINAL.checkpoint
+            else:
+                with pytest.raises(InvalidCheckpoint, match="in the code"):
+                    await look
 
 
 def _forge(**changes: Any) -> Fault:
