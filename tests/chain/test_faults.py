@@ -31,6 +31,7 @@ FAULTS = [
     pytest.param(STATES, lambda: nodes.stall, "nothing came for 0.5 seconds", id="stall"),
     pytest.param(STATES, lambda: nodes.never_answer, "nothing came for 0.5 seconds", id="never-answers"),
     pytest.param(STATES, lambda: nodes.trickle, "not whole after 1.5 seconds", id="trickle"),
+    pytest.param("/eth/v1/config", lambda: nodes.trickle, "not whole after 1.5 seconds", id="trickle-small"),
     pytest.param(STATES, lambda: nodes.announce_too_much, "are announced", id="length-lie"),
     pytest.param(BLOCKS, lambda: nodes.pour, "more than 67108864 bytes", id="pour"),
     pytest.param(STATES, lambda: nodes.html, "653 bytes of text/html came instead", id="08-html"),

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 from urllib.parse import urlencode
-from urllib.request import Request, urlopen
+from urllib.request import urlopen
 
 import pytest
 
@@ -74,11 +74,10 @@ class Lodestar:
         identity = other.get("/eth/v1/node/identity")
         address = next(a for a in identity["p2p_addresses"] if "127.0.0.1" in a)
         query = urlencode({"peerId": identity["peer_id"], "multiaddr": address})
-        request = Request(  # noqa: S310
-            f"{self.url}/eth/v1/lodestar/connect_peer?{query}", data=b"", method="POST"
-        )
-        with urlopen(request, timeout=10):  # noqa: S310
-            pass
+        dial = HTTPConnection("127.0.0.1", self.port, timeout=10)
+        dial.request("POST", f"/eth/v1/lodestar/connect_peer?{query}")
+        assert dial.getresponse().status == 200
+        dial.close()
 
     def wait(self, what: str, is_done: Any, seconds: float) -> Any:
         """What `is_done` gives, once it gives something true."""
@@ -118,7 +117,7 @@ def run(folder: Path, command: str, arguments: Sequence[str]) -> Iterator[Lodest
     try:
         yield Lodestar(folder, port, process)
     finally:
-        os.kill(process.pid, signal.SIGKILL)
+        process.kill()
         process.wait(10)
 
 

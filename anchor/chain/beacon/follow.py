@@ -17,6 +17,7 @@ from anchor.chain.beacon.http import ACCEPT, MIB, Client
 from anchor.chain.beacon.networks import Network
 from anchor.consensus.bls import Bls, Signatures
 from anchor.consensus.containers.phase0 import Checkpoint
+from anchor.consensus.hardcoded import TABLES, Table, get_table, verify_root
 from anchor.consensus.light_client.derive import Deriver
 from anchor.consensus.light_client.headers import Forms, Header
 from anchor.consensus.light_client.store import (
@@ -56,11 +57,14 @@ class Followed:
 class Follower:
     """The rules of following on one network."""
 
-    def __init__(self, network: Network, signatures: Signatures | None = None) -> None:
+    def __init__(
+        self, network: Network, signatures: Signatures | None = None, tables: Sequence[Table] = TABLES
+    ) -> None:
         self.network = network
         root = network.genesis_validators_root or bytes(32)
         self.client = LightClient(network.preset, network.config, root, signatures or Bls())
         self.forms = Forms(network.preset, network.config)
+        self._table = get_table(root, tables)
 
     def start(self, anchor: VerifiedCheckpoint) -> Followed:
         """From a verified state, which holds both committees: no bootstrap is needed."""
@@ -91,11 +95,16 @@ class Follower:
             )
 
     def apply(self, followed: Followed, update: Any, slot: Slot) -> Followed:
-        """What is known after an update; the same where it brings nothing new. Raises InvalidUpdate."""
+        """What is known after an update; the same where it brings nothing new.
+
+        Raises InvalidUpdate; InvalidCheckpoint where what is final conflicts with a checkpoint in the code.
+        """
         if not self._is_news(followed.store, update):
             return followed
         limit = slot + CLOCK_TOLERANCE
         store = self.client.process_light_client_update(followed.store, update, limit)
+        final = self.to_checkpoint(store.finalized_header)
+        verify_root(self._table, final.epoch, final.root)  # rule 22: whatever its weight
         updates, newest = dict(followed.updates), followed.finality_update
         if is_sync_committee_update(update):
             period = self.forms.compute_sync_committee_period_at_slot(update.attested_header.beacon.slot)

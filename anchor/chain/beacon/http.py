@@ -21,6 +21,8 @@ REDIRECTS: Final = (301, 302, 303, 307, 308)
 MIB: Final = 1 << 20
 SMALL: Final = MIB
 """Bytes of an answer without a state or a block."""
+SMALL_FACTOR: Final = 6
+"""Idle time-outs within which such an answer is whole."""
 PIECE: Final = MIB
 MAX_MESSAGE: Final = 200
 Progress = Callable[[int, int], None]
@@ -66,12 +68,14 @@ class Client:
         Raises NotServed for another status than 200, MalformedAnswer for what breaks a bound or HTTP itself,
         Unavailable where no answer came in time.
         """
-        named = f"{self.label}, {what}"
+        named, seconds = f"{self.label}, {what}", self._timeouts.total
+        if limit <= SMALL:
+            seconds = min(seconds, SMALL_FACTOR * self._timeouts.idle)
         try:
-            async with asyncio.timeout(self._timeouts.total), self._request(path, accept) as response:
+            async with asyncio.timeout(seconds), self._request(path, accept) as response:
                 body = await _read(response, named, limit, progress)
         except TimeoutError as error:
-            raise self._too_slow(named, error) from None
+            raise self._too_slow(named, seconds, error) from None
         except (aiohttp.ClientError, OSError) as error:
             raise Unavailable(f"{named}: {_explain(error)}.", fix="Use another endpoint.") from None
         if response.status != 200:
@@ -116,14 +120,14 @@ class Client:
         idle = self._timeouts.idle
         return aiohttp.ClientTimeout(total=None, connect=idle, sock_connect=idle, sock_read=idle)
 
-    def _too_slow(self, named: str, error: TimeoutError) -> Unavailable:
+    def _too_slow(self, named: str, seconds: float, error: TimeoutError) -> Unavailable:
         if isinstance(error, aiohttp.ServerTimeoutError):
             return Unavailable(
                 f"{named}: nothing came for {self._timeouts.idle:g} seconds.",
                 fix="Use another endpoint, or allow more with --idle-timeout.",
             )
         return Unavailable(
-            f"{named}: the answer was not whole after {self._timeouts.total:g} seconds.",
+            f"{named}: the answer was not whole after {seconds:g} seconds.",
             fix="Use another endpoint, or allow more with --timeout.",
         )
 
