@@ -17,6 +17,8 @@ FIRST_SECONDS: Final = 10.0
 """In which a new connection must have sent the head of its first request."""
 LINGER_SECONDS: Final = 1.0
 """In which the rest of a body that was refused is read, so that the asker sees why."""
+MAX_TARGET: Final = 1 << 15
+"""Bytes of a request's first line: two names of 1,024 characters, each escaped, and the rest."""
 KEEPALIVE_SECONDS: Final = 60.0
 """That a connection may be idle between two requests."""
 
@@ -54,6 +56,7 @@ class Connection(web.RequestHandler):
             loop=loop,
             keepalive_timeout=KEEPALIVE_SECONDS,
             lingering_time=LINGER_SECONDS,
+            max_line_size=MAX_TARGET,
             auto_decompress=False,
         )
         self._doors, self._address = doors, ""
