@@ -68,7 +68,7 @@ def _compare(
     options: argparse.Namespace,
 ) -> Comparison:
     address = f"http://127.0.0.1:{port}{path}"
-    with urlopen(Request(address, headers={"Accept": SSZ})) as answer:  # noqa: S310
+    with urlopen(Request(address, headers={"Accept": SSZ})) as answer:
         (folder / what).write_bytes(answer.read())
     latencies: list[tuple[float, float]] = []
     found = compare(

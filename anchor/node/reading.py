@@ -160,8 +160,8 @@ class Reader:
     def verify_manifest(self, root: bytes, data: bytes) -> bool:
         """Whether `data`, the encoding of a published manifest, is new here.
 
-        Raises MalformedSSZ for what is no manifest, Misuse for one of another root, NoSuchRecord for one that no
-        version names: else strangers could fill the disk.
+        Raises MalformedSSZ for what is no manifest, Misuse for one of another root, NoSuchRecord for one
+        that no version names: else strangers could fill the disk.
         """
         if not any(leaf.manifest_root == root for leaf in self.chain.get_head().state.versions):
             raise NoSuchRecord(f"No version here has manifest 0x{root.hex()}.", fix="Publish it first.")
