@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from anchor.merkle.hashing import BACKEND
-from bench import bitcoin, consensus, hashing, light_client, sync, verify
+from bench import bitcoin, consensus, hashing, light_client, node, sync, verify
 from bench.harness import show
 
 
@@ -24,9 +24,13 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=2.0, help="size of the checkpoint (default 2)")
     parser.add_argument("--node", type=Path, default=Path(), help="folder that holds node_modules")
     parser.add_argument("--model-signing", metavar="PYTHON", help="interpreter that has model-signing")
+    parser.add_argument("--seconds", type=float, default=3, help="of load on a node a round (default 3)")
+    parser.add_argument(
+        "--chunks", type=int, default=1500, help="MiB of the model that it serves (default 1500)"
+    )
     options = parser.parse_args()
     print(f"kernel: {BACKEND}, cores: {os.cpu_count()}", file=sys.stderr)
-    parts = (hashing, verify, consensus, light_client, sync, bitcoin)
+    parts = (hashing, verify, consensus, light_client, sync, node, bitcoin)
     show([found for part in parts for found in part.measure(options)], as_json=options.json)
 
 

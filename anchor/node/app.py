@@ -10,15 +10,17 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from anchor.errors import AnchorError, CorruptedLedger
-from anchor.node.api.answering import FOR_NOW, Front, encode, make_endpoint, send
+from anchor.node.api.answering import FOR_NOW, HEADERS, Front, encode, make_endpoint, send
 from anchor.node.api.failures import show_failure, show_http_failure
 from anchor.node.api.openapi import ROUTES, build_document
 from anchor.node.api.operations import EVENTS, RAW_ROUTES, RawRoute, require_no_query
 from anchor.node.api.routes import JSON, Reply
 from anchor.node.cache import AnswerCache, Encoded
 from anchor.node.connections import Connection
+from anchor.node.hot import HOT_BYTES, HotAnswers
 from anchor.node.limits import Buckets
 from anchor.node.logs import warn
+from anchor.node.metrics import RequestCounter
 from anchor.node.node import Node
 from anchor.node.operators import Operators
 from anchor.node.reading import Reader
@@ -30,18 +32,13 @@ RATE: Final = 100.0
 BURST_SECONDS: Final = 5.0
 """Of its rate that an address can save up."""
 CACHE_BYTES: Final = 64 << 20
-HEADERS: Final = {
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-}
-"""Of every answer that has not its own."""
 
 
 def build_front(node: Node, operators: Operators | None = None, *, rate: float = RATE) -> Front:
     """All that answering needs, with the node's limits."""
-    buckets = Buckets(rate, rate * BURST_SECONDS)
-    return Front(node, operators or Operators(), buckets, AnswerCache(CACHE_BYTES))
+    buckets, counter = Buckets(rate, rate * BURST_SECONDS), RequestCounter()
+    hot = HotAnswers(lambda: node.generation, buckets, counter, AnswerCache(HOT_BYTES))
+    return Front(node, operators or Operators(), buckets, AnswerCache(CACHE_BYTES), hot, counter)
 
 
 def build_app(front: Front) -> web.Application:

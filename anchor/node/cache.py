@@ -5,10 +5,25 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Generic, Protocol, TypeVar
 
 OVERHEAD: Final = 512
-"""Bytes that an entry counts for beside its body."""
+"""Bytes that an answer counts for beside its own."""
+
+
+class Answer(Protocol):
+    """What can be kept."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that it holds."""
+
+    @property
+    def generation(self) -> int | None:
+        """Of the node whose answer it was; None for what can never change."""
+
+
+A = TypeVar("A", bound=Answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +34,19 @@ class Encoded:
     headers: dict[str, str]
     status: int = 200
     generation: int | None = None
-    """Of the node whose answer this was; None for what can never change."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the body."""
+        return len(self.body)
 
 
-class AnswerCache:
+class AnswerCache(Generic[A]):
     """Answers by what was asked."""
 
     def __init__(self, limit: int) -> None:
         self._limit, self._size = limit, 0
-        self._answers: OrderedDict[Hashable, Encoded] = OrderedDict()
+        self._answers: OrderedDict[Hashable, A] = OrderedDict()
         self.hits = self.misses = 0
 
     @property
@@ -35,7 +54,7 @@ class AnswerCache:
         """Bytes that are held."""
         return self._size
 
-    def get(self, key: Hashable, generation: int) -> Encoded | None:
+    def get(self, key: Hashable, generation: int) -> A | None:
         """The answer, if it is still true in this generation."""
         answer = self._answers.get(key)
         if answer is None or answer.generation not in (None, generation):
@@ -45,13 +64,13 @@ class AnswerCache:
         self._answers.move_to_end(key)
         return answer
 
-    def put(self, key: Hashable, answer: Encoded) -> None:
+    def put(self, key: Hashable, answer: A) -> None:
         """Keeps an answer, unless it alone would take more than an eighth of the room."""
-        if (cost := len(answer.body) + OVERHEAD) > self._limit // 8:
+        if answer.size + OVERHEAD > self._limit // 8:
             return
         old = self._answers.pop(key, None)
-        self._size += cost - (len(old.body) + OVERHEAD if old else 0)
+        self._size += answer.size - (old.size if old else -OVERHEAD)
         self._answers[key] = answer
         while self._size > self._limit:
             _, gone = self._answers.popitem(last=False)
-            self._size -= len(gone.body) + OVERHEAD
+            self._size -= gone.size + OVERHEAD

@@ -9,14 +9,14 @@ from typing import Final, cast
 
 from aiohttp import web
 
-from anchor.node.limits import group_address
-
 MAX_CONNECTIONS: Final = 4096
 MAX_PER_ADDRESS: Final = 2048
 FIRST_SECONDS: Final = 10.0
 """In which a new connection must have sent the head of its first request."""
 LINGER_SECONDS: Final = 1.0
 """In which the rest of a body that was refused is read, so that the asker sees why."""
+MAX_TARGET: Final = 1 << 15
+"""Bytes of a request's first line: two names of 1,024 characters, each escaped, and the rest."""
 KEEPALIVE_SECONDS: Final = 60.0
 """That a connection may be idle between two requests."""
 
@@ -45,37 +45,30 @@ class Doors:
 
 
 class Connection(web.RequestHandler):
-    """A server's side of a connection; closed at once when there are too many, or when nothing comes."""
+    """A server's side of a connection that was let in for `address`; closed when no whole request comes."""
 
-    def __init__(self, server: web.Server, doors: Doors) -> None:
-        loop = asyncio.get_running_loop()
+    def __init__(self, server: web.Server, doors: Doors, address: str) -> None:
+        self._clock = asyncio.get_running_loop()
         super().__init__(
             server,
-            loop=loop,
+            loop=self._clock,
             keepalive_timeout=KEEPALIVE_SECONDS,
             lingering_time=LINGER_SECONDS,
+            max_line_size=MAX_TARGET,
             auto_decompress=False,
         )
-        self._doors, self._address = doors, ""
+        self._doors, self._address = doors, address
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Lets it in, or turns it away."""
+        """Starts to wait for the first request's head."""
         super().connection_made(transport)
-        peer = transport.get_extra_info("peername")
-        address = group_address(str(peer[0])) if peer else "local"
-        if self._doors.enter(address):
-            self._address = address
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self._doors.first_seconds, self._give_up, transport)
-        else:
-            cast("asyncio.Transport", transport).abort()
+        abort = cast("asyncio.Transport", transport).abort
+        self._timer = self._clock.call_later(self._doors.first_seconds, abort)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Makes room for another."""
-        if self._address:
-            self._doors.leave(self._address)
-            self._address = ""
+        self._doors.leave(self._address)
         self.greet()
         super().connection_lost(exc)
 
@@ -84,6 +77,3 @@ class Connection(web.RequestHandler):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-    def _give_up(self, transport: asyncio.BaseTransport) -> None:
-        cast("asyncio.Transport", transport).abort()

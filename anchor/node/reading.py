@@ -160,11 +160,11 @@ class Reader:
     def verify_manifest(self, root: bytes, data: bytes) -> bool:
         """Whether `data`, the encoding of a published manifest, is new here.
 
-        Raises MalformedSSZ for what is no manifest, Misuse for one that has another root or that no version
-        names: else strangers could fill the disk.
+        Raises MalformedSSZ for what is no manifest, Misuse for one of another root, NoSuchRecord for one
+        that no version names: else strangers could fill the disk.
         """
         if not any(leaf.manifest_root == root for leaf in self.chain.get_head().state.versions):
-            raise Misuse(f"No version on this ledger has manifest 0x{root.hex()}.", fix="Publish it first.")
+            raise NoSuchRecord(f"No version here has manifest 0x{root.hex()}.", fix="Publish it first.")
         computed = manifest_root(decode_manifest(data))
         if computed != root:
             raise Misuse(f"The manifest has root 0x{computed.hex()}, not 0x{root.hex()}.")

@@ -15,7 +15,8 @@ from aiohttp import web
 from anchor.errors import Misuse, Unavailable
 from anchor.node.api.answering import Front
 from anchor.node.app import build_app
-from anchor.node.connections import Connection, Doors
+from anchor.node.connections import Doors
+from anchor.node.hot import HotConnection
 from anchor.node.logs import tell, warn
 from anchor.node.node import Node
 
@@ -37,7 +38,7 @@ async def serving(
     loop = asyncio.get_running_loop()
     try:
         listener = await loop.create_server(
-            lambda: Connection(server, counted), host, port, ssl=tls, backlog=BACKLOG
+            lambda: HotConnection(server, counted, front.hot), host, port, ssl=tls, backlog=BACKLOG
         )
         yield listener.sockets[0].getsockname()[1]
         listener.close()

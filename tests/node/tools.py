@@ -25,7 +25,7 @@ from anchor.ml.manifest import (
 from anchor.ml.paths import IGNORED
 from anchor.node import keys
 from anchor.node.chain import Chain
-from anchor.node.clock import ManualClock
+from anchor.node.clock import Clock, ManualClock
 from anchor.node.folder import create_ledger, open_writer, unlock_seed
 from anchor.node.keys import derive_administrator_key, derive_root_key, derive_signing_keys
 from anchor.node.publishing import Author, write_publication
@@ -52,16 +52,16 @@ class Random:
         return sha256(self._seed + self._calls.to_bytes(8, "little")).digest()[:count]
 
 
-def make_ledger(folder: Path) -> bytes:
-    """A new ledger in `folder`, the same in every run; returns its seed."""
+def make_ledger(folder: Path, clock: Clock | None = None) -> bytes:
+    """A new ledger in `folder`, the same in every run unless there is a clock; returns its seed."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(keys, "SCRYPT_N", 1 << 4)
-        create_ledger(folder, "lab", PHRASE, clock=ManualClock(NOW), randomness=Random())
+        create_ledger(folder, "lab", PHRASE, clock=clock or ManualClock(NOW), randomness=Random())
     return unlock_seed(folder, PHRASE)
 
 
 @contextmanager
-def opened(folder: Path, seed: bytes, clock: ManualClock | None = None) -> Iterator[Service]:
+def opened(folder: Path, seed: bytes, clock: Clock | None = None) -> Iterator[Service]:
     """The ledger's service; nobody else may hold the folder."""
     with open_writer(folder, seed, clock or ManualClock(NOW), on_wait=pytest.fail, patience=0) as service:
         yield service
@@ -110,8 +110,8 @@ def published(chain: Chain) -> list[str]:
     return [version.version.decode() for version in chain.get_head().state.versions]
 
 
-def make_weighty_manifest() -> tuple[bytes, bytes]:
-    """Root and encoding of a manifest with three tensors, of 1, 3 and 0 chunks."""
+def make_weighty_manifest(chunks: int = 3) -> tuple[bytes, bytes]:
+    """Root and encoding of a manifest with three tensors, of 1, `chunks` and 0 chunks."""
     tensors = tuple(
         [
             Tensor(
@@ -122,7 +122,7 @@ def make_weighty_manifest() -> tuple[bytes, bytes]:
                 length=length,
                 chunks=b"".join([sha256(b"%d %d" % (index, k)).digest() for k in range(chunk_count(length))]),
             )
-            for index, length in enumerate((5, (2 << 20) + 1, 0))
+            for index, length in enumerate((5, ((chunks - 1) << 20) + 1, 0))
         ]
     )
     manifest = decode_manifest(make_manifest("weighty")[1]).replace(weights=tensors)

@@ -19,6 +19,7 @@ from anchor.node.api.negotiation import accepts_gzip, choose_media, has_current
 from anchor.node.api.requests import read_body, read_values
 from anchor.node.api.routes import JSON, OPERATOR, SSZ, Reply, Route
 from anchor.node.cache import AnswerCache, Encoded
+from anchor.node.hot import HotAnswers
 from anchor.node.limits import Buckets
 from anchor.node.metrics import RequestCounter
 from anchor.node.node import Node
@@ -30,6 +31,12 @@ WRITE_AT_ONCE: Final = 1 << 16
 """Bytes that are handed to the connection before it must have sent them: a slow reader holds no more."""
 WRITE_SECONDS: Final = 20.0
 """In which each such part must have been sent."""
+HEADERS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+"""Of every answer that has not its own."""
 FOR_GOOD: Final = "public, max-age=31536000, immutable"
 FOR_NOW: Final = "public, no-cache"
 UPLOAD_FROM: Final = 1 << 20
@@ -44,8 +51,9 @@ class Front:
     node: Node
     operators: Operators
     buckets: Buckets
-    cache: AnswerCache
-    counter: RequestCounter = field(default_factory=RequestCounter)
+    cache: AnswerCache[Encoded]
+    hot: HotAnswers
+    counter: RequestCounter
     flights: dict[Any, asyncio.Task[Encoded]] = field(default_factory=dict)
     """Answers that are being made: whoever asks for the same waits for it."""
     uploads: int = 0
@@ -123,6 +131,8 @@ async def _answer_question(
             front.flights[key] = task
             task.add_done_callback(lambda done: _land(front, key, done))
         encoded = await asyncio.shield(front.flights[key])
+    else:
+        front.hot.remember(request, encoded, HEADERS, route.path)
     return await send(request, encoded)
 
 

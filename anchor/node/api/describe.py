@@ -16,13 +16,16 @@ from anchor.merkle.text import Text
 from anchor.merkle.union import Union
 
 HEX: Final = {"type": "string", "pattern": "^0x([0-9a-f]{2})*$"}
+BITS: Final = {"type": "string", "pattern": "^0x([0-9a-f]{2})*(0[1-9a-f]|[1-9a-f][0-9a-f])$"}
+"""Its last byte holds the delimiting bit."""
 DECIMAL: Final = {"type": "string", "pattern": "^(0|[1-9][0-9]*)$", "maxLength": 78}
 DIGEST: Final = {"type": "string", "pattern": "^0x[0-9a-f]{64}$"}
 
 _SIMPLE: Final[tuple[tuple[tuple[type, ...], dict[str, Any]], ...]] = (
     ((Uint,), DECIMAL),
     ((Boolean,), {"type": "boolean"}),
-    ((ByteList, Bitvector, Bitlist), HEX),
+    ((ByteList, Bitvector), HEX),
+    ((Bitlist,), BITS),
     ((Text,), {"type": "string"}),
     ((Roots,), {"type": "array", "items": DIGEST}),
 )

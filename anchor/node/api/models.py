@@ -226,6 +226,7 @@ ROUTES: Final = (
         body=Body(MAX_MANIFEST),
         cost=50,
         statuses=(200, 201),
+        errors=(404,),
     ),
 )
 """In the order of the document."""

@@ -78,7 +78,7 @@ async def test_a_manifest_is_sent_in_after_its_publication(site: Site) -> None:
     root, data = make_manifest("2")
     path, headers = f"/anchor/v1/manifests/0x{root.hex()}", {"Content-Type": SSZ}
     async with site.client.put(path, data=data, headers=headers) as response:
-        assert response.status == 400  # no version names it: nobody may fill the disk
+        assert response.status == 404  # no version names it: nobody may fill the disk
     (entry,) = await write_entries(site, "2")
     await (await post(site, entry)).read()
     async with site.client.get(path) as response:
