@@ -27,18 +27,16 @@ from anchor.node.reading import Reader
 from anchor.node.web.page import NEWEST, POLICY, render_page
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-RATE: Final = 100.0
-"""Tokens a second that an address gets, unless the operator says otherwise."""
 BURST_SECONDS: Final = 5.0
 """Of its rate that an address can save up."""
 CACHE_BYTES: Final = 64 << 20
 
 
-def build_front(node: Node, operators: Operators | None = None, *, rate: float = RATE) -> Front:
-    """All that answering needs, with the node's limits."""
+def build_front(node: Node, operators: Operators, *, rate: float) -> Front:
+    """All that answering needs; an address gets `rate` tokens a second (0: no limit)."""
     buckets, counter = Buckets(rate, rate * BURST_SECONDS), RequestCounter()
     hot = HotAnswers(lambda: node.generation, buckets, counter, AnswerCache(HOT_BYTES))
-    return Front(node, operators or Operators(), buckets, AnswerCache(CACHE_BYTES), hot, counter)
+    return Front(node, operators, buckets, AnswerCache(CACHE_BYTES), hot, counter)
 
 
 def build_app(front: Front) -> web.Application:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import signal
 import ssl
 from collections.abc import AsyncIterator
@@ -15,7 +16,7 @@ from aiohttp import web
 from anchor.errors import Misuse, Unavailable
 from anchor.node.api.answering import Front
 from anchor.node.app import build_app
-from anchor.node.connections import Doors
+from anchor.node.connections import MAX_CONNECTIONS, Doors
 from anchor.node.hot import HotConnection
 from anchor.node.logs import tell, warn
 from anchor.node.node import Node
@@ -23,6 +24,8 @@ from anchor.node.node import Node
 STOP_SECONDS: Final = 5.0
 """That answers have to end when the node stops."""
 BACKLOG: Final = 1024
+SPARE_FILES: Final = 256
+"""Open files beside connections."""
 
 
 @asynccontextmanager
@@ -54,6 +57,7 @@ async def serving(
 
 async def run_node(node: Node, front: Front, host: str, port: int, tls: ssl.SSLContext | None) -> None:
     """Serves until SIGTERM or SIGINT. Raises what ends the node's own work."""
+    _allow_files()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -74,6 +78,17 @@ async def run_node(node: Node, front: Front, host: str, port: int, tls: ssl.SSLC
             tell("Stopping.")
     finally:
         await node.stop()
+
+
+def _allow_files() -> None:
+    """Asks the system for as many open files as the node lets connections in."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_CONNECTIONS + SPARE_FILES
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if most > soft != resource.RLIM_INFINITY:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    if most < wanted:
+        warn(f"Only {most} files may be open at once. Raise the limit (ulimit -n {wanted}).", limit=most)
 
 
 async def _wait(stop: asyncio.Event, node: Node) -> None:

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from anchor.consensus.text import parse_checkpoint
 from anchor.errors import Misuse
+from anchor.node.events import TOPICS
 
 MAX_NUMBER: Final = (1 << 53) - 1
 """The largest number that every JSON reader keeps exactly."""
 MAX_LIMIT: Final = 100
 MAX_TEXT: Final = 1024
-TOPICS: Final = ("head", "justified", "finalized", "entry")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from aiohttp import web
 from anchor.node.api import forms
 from anchor.node.api.answering import Front
 from anchor.node.api.failures import Refused
-from anchor.node.api.kinds import NUMBER, TOPIC_LIST, TOPICS, Parameter
+from anchor.node.api.kinds import NUMBER, TOPIC_LIST, Parameter
 from anchor.node.api.routes import JSON
-from anchor.node.events import Event
+from anchor.node.events import TOPICS, Event
 from anchor.node.metrics import CONTENT_TYPE, format_gauges
 
 BEAT_SECONDS: Final = 15.0

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
+import socket
 import ssl
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from anchor.cli.main import main
-from tests.node.tools import NOW, PHRASE
+from anchor.consensus.containers.entries import SignedEntry
+from anchor.merkle.scope import schema_of
+from anchor.node.clock import SystemClock
+from anchor.node.folder import open_reader
+from tests.node.tools import NOW, PHRASE, make_ledger, opened, publish, write
 
 ANCHOR = [sys.executable, "-m", "anchor.cli.main"]
 
@@ -130,6 +137,69 @@ def test_it_serves_over_tls(ledger: tuple[Path, bytes], tmp_path: Path) -> None:
     with running(ledger[0], *options) as (_, line):
         context = ssl.create_default_context(cafile=str(certificate))
         assert _get(f"https://127.0.0.1:{line['port']}/health", context)["status"] == "ok"
+
+
+@pytest.fixture
+def ledger_of_today(tmp_path: Path) -> tuple[Path, bytes]:
+    """A ledger that a process, which reads the machine's clock, can write to."""
+    folder, clock = tmp_path / "today", SystemClock()
+    seed = make_ledger(folder, clock)
+    with opened(folder, seed, clock) as service:
+        publish(service, "1")
+    return folder, seed
+
+
+def _send(port: object, entry: SignedEntry) -> dict[str, object]:
+    body = schema_of(SignedEntry).encode(entry)
+    headers = {"Content-Type": "application/octet-stream"}
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/anchor/v1/entries", body, headers)
+    with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
+        receipt: dict[str, object] = json.load(answer)["data"]
+    return receipt
+
+
+def test_what_was_acknowledged_outlives_a_kill(ledger_of_today: tuple[Path, bytes]) -> None:
+    folder, seed = ledger_of_today
+    with running(folder) as (process, line):
+        with open_reader(folder) as chain:
+            first, second = write(chain, seed, "2")[0], write(chain, seed, "3")[0]
+        receipt = _send(line["port"], first)
+        process.kill()  # SIGKILL: nothing is tidied up
+    with open_reader(folder) as chain:
+        assert chain.get_signed_entry(int(str(receipt["position"]))) == first
+        assert chain.get_status().final_entries == chain.get_status().entries
+    with running(folder) as (_, line):
+        assert _send(line["port"], first) == receipt
+        with pytest.raises(urllib.error.HTTPError, match="422"):
+            _send(line["port"], second)  # its number is used
+
+
+@pytest.mark.slow
+def test_a_thousand_listeners_hear(ledger_of_today: tuple[Path, bytes]) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+    folder, seed = ledger_of_today
+    try:
+        with running(folder, "--rate", "0") as (_, line), ExitStack() as stack:
+            listeners = []
+            for _ in range(1000):
+                listener = stack.enter_context(
+                    socket.create_connection(("127.0.0.1", int(str(line["port"]))), timeout=60)
+                )
+                listener.sendall(b"GET /anchor/v1/events?topics=finalized HTTP/1.1\r\nHost: a\r\n\r\n")
+                listeners.append(stack.enter_context(listener.makefile("rb")))
+            for lines in listeners:
+                while b"ledger's events" not in lines.readline():
+                    pass
+            with open_reader(folder) as chain:
+                entry = write(chain, seed, "2")[0]
+            receipt = _send(line["port"], entry)
+            for lines in listeners:
+                while not (text := lines.readline()).startswith(b"data:"):
+                    pass
+                assert json.loads(text[5:])["checkpoint"] == receipt["final"]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 # Doctor
