@@ -10,7 +10,7 @@ import pytest
 from anchor.cli.main import main
 from anchor.node import keys
 from tests.node.commands import Run
-from tests.node.tools import PHRASE, make_ledger, opened, publish
+from tests.node.tools import PHRASE, make_ledger, make_original, opened, publish
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +28,7 @@ def ledger(first_ledger: tuple[Path, bytes], tmp_path: Path) -> tuple[Path, byte
     """A ledger with acme/tiny@1, and its seed."""
     folder, seed = first_ledger
     copytree(folder, tmp_path / "ledger")
+    make_original(tmp_path / "ledger")
     return tmp_path / "ledger", seed
 
 

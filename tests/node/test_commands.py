@@ -6,6 +6,7 @@ import getpass
 import json
 import sys
 from pathlib import Path
+from shutil import copytree, rmtree
 
 import pytest
 
@@ -14,7 +15,10 @@ from anchor.cli.main import COMMANDS, build_parser
 from anchor.node.store import Store
 from tests.node.commands import Run, publish_model, read_result
 
-OURS = ("init", "keygen", "publish", "status", "log", "promote", "revoke", "export", "import")
+OURS = (
+    *("init", "keygen", "keys", "publish", "status", "log", "policy", "approve", "promote", "revoke"),
+    *("export", "import"),
+)
 
 
 def test_from_nothing_to_a_verified_model(ready: Run, tmp_path: Path) -> None:
@@ -269,6 +273,22 @@ def test_there_and_back(ready: Run, tmp_path: Path) -> None:
     assert "There is no ledger in nowhere." in err
     assert ready("import", "alice.key", "copy2")[0] == 1
     assert not (tmp_path / "copy2").exists()
+
+
+def test_a_copied_folder_does_not_sign_against_its_original(ready: Run, tmp_path: Path) -> None:
+    assert publish_model(ready)[0] == 0
+    copytree(tmp_path / "ledger", tmp_path / "copy")
+    code, _, err = publish_model(ready, "2", "--ledger", "copy")
+    assert code == 2
+    assert "This ledger's folder is a copy, or moved to another disk, and only reads" in err
+    assert "anchor export -o FILE, then anchor import FILE FOLDER --take-over" in err
+    assert "a copy that only reads" in ready("status", "--ledger", "copy")[1]
+    (tmp_path / "ledger").rename(tmp_path / "moved")
+    assert publish_model(ready, "2", "--ledger", "moved")[0] == 0
+    rmtree(tmp_path / "moved")
+    assert ready("export", "--ledger", "copy", "-o", "backup")[0] == 0
+    assert ready("import", "backup", "ledger", "--take-over")[0] == 0
+    assert publish_model(ready, "3")[0] == 0
 
 
 @pytest.mark.parametrize("command", OURS)
