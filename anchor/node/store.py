@@ -5,6 +5,7 @@ The rest of the node reaches its data through `Store` alone; nothing else knows 
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,10 +14,11 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from anchor.errors import CorruptedLedger, Misuse, Unavailable
+from anchor.files import told_plainly
 
 FILE: Final = "ledger.sqlite"
 APPLICATION_ID: Final = 0x616E6368  # "anch"
-VERSION: Final = 1
+VERSION: Final = 2
 """Of the tables; an older file is brought up to it by MIGRATIONS, a newer one is refused."""
 MIGRATIONS: Final = (
     """
@@ -45,8 +47,13 @@ MIGRATIONS: Final = (
     );
     CREATE TABLE manifests (root BLOB PRIMARY KEY, ssz BLOB NOT NULL);
     """,
+    """
+    ALTER TABLE ledger ADD COLUMN home TEXT NOT NULL DEFAULT '';  -- the file that may sign, and no copy of it
+    """,
 )
 """MIGRATIONS[v] brings tables of version v to v + 1."""
+WITH_HOME: Final = 2
+"""The first version that knows which file it is."""
 PRAGMAS: Final = (
     "journal_mode = WAL",
     "synchronous = FULL",
@@ -125,8 +132,8 @@ class Store:
         with store._transaction():
             for statement in "".join(MIGRATIONS).split(";"):
                 store._connection.execute(statement)
-            values = (name, genesis, reserved, may_sign)
-            store._connection.execute("INSERT INTO ledger VALUES (0, ?, ?, ?, ?)", values)
+            values = (name, genesis, reserved, may_sign, get_home(path))
+            store._connection.execute("INSERT INTO ledger VALUES (0, ?, ?, ?, ?, ?)", values)
             store._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             store._connection.execute(f"PRAGMA user_version = {VERSION}")
         return store
@@ -159,7 +166,7 @@ class Store:
     def _require_version(self, writable: bool) -> None:
         if self._value(int, "PRAGMA application_id") != APPLICATION_ID:
             raise CorruptedLedger(f"{self._path} is not a ledger's store.")
-        version = self._value(int, "PRAGMA user_version")
+        version = self._get_version()
         if version > VERSION:
             fix = "Use that version, or a newer one."
             raise Misuse(f"{self._path} was written by a newer anchor.", fix=fix)
@@ -167,7 +174,12 @@ class Store:
             with self._transaction():
                 for statement in "".join(MIGRATIONS[version:]).split(";"):
                     self._connection.execute(statement)
+                if version < WITH_HOME:
+                    self._connection.execute("UPDATE ledger SET home = ?", (get_home(self._path),))
                 self._connection.execute(f"PRAGMA user_version = {VERSION}")
+
+    def _get_version(self) -> int:
+        return int(self._value(int, "PRAGMA user_version"))
 
     def close(self) -> None:
         """Lets the file go."""
@@ -246,7 +258,13 @@ class Store:
 
     def may_sign(self) -> bool:
         """False in a copy whose original may still be in use."""
-        return bool(self._value(int, "SELECT may_sign FROM ledger"))
+        return bool(self._value(int, "SELECT may_sign FROM ledger")) and not self.is_copied()
+
+    def is_copied(self) -> bool:
+        """Whether this is another file than the ledger began in, here or on another disk."""
+        if self._get_version() < WITH_HOME:
+            return False  # whoever writes to it first makes this its home
+        return bool(self._value(str, "SELECT home FROM ledger") != get_home(self._path))
 
     def find_block(self, root: bytes) -> Block | None:
         """The block with this root."""
@@ -326,6 +344,12 @@ class Store:
             finally:
                 if self._connection.in_transaction:  # it failed, or was interrupted
                     self._connection.execute("ROLLBACK")
+
+
+def get_home(path: Path) -> str:
+    """What tells a file from its copies: its file system and its number there. Both stay when it is moved."""
+    with told_plainly(path, "read"):
+        return f"{os.statvfs(path).f_fsid:x}:{path.stat().st_ino:x}"
 
 
 def require_store(path: Path) -> None:

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from anchor.errors import CorruptedLedger, Misuse, Unavailable
-from anchor.node.store import FILE, Batch, Block, Snapshot, Store, StoredEntry
+from anchor.node.store import (
+    APPLICATION_ID,
+    FILE,
+    MIGRATIONS,
+    VERSION,
+    Batch,
+    Block,
+    Snapshot,
+    Store,
+    StoredEntry,
+    get_home,
+)
 
 
 def _root(number: int) -> bytes:
@@ -132,12 +145,38 @@ def test_a_store_that_is_missing_foreign_or_newer(tmp_path: Path, store: Store) 
 
 def test_an_older_store_is_brought_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Store.create(tmp_path / FILE, "lab", b"genesis", reserved=4, may_sign=True).close()
-    monkeypatch.setattr("anchor.node.store.VERSION", 2)
-    monkeypatch.setattr("anchor.node.store.MIGRATIONS", ("", "UPDATE ledger SET reserved = reserved + 1"))
+    monkeypatch.setattr("anchor.node.store.VERSION", VERSION + 1)
+    more = (*MIGRATIONS, "UPDATE ledger SET reserved = reserved + 1")
+    monkeypatch.setattr("anchor.node.store.MIGRATIONS", more)
     for _ in range(2):  # the second time there is nothing left to do
         store = Store.open(tmp_path / FILE, writable=True)
         assert store.get_reserved() == 5
         store.close()
+
+
+def test_a_copy_may_not_sign_and_a_moved_file_may(tmp_path: Path, store: Store) -> None:
+    store.close()
+    (tmp_path / "moved").mkdir()
+    (tmp_path / FILE).rename(tmp_path / "moved" / FILE)
+    for command in (["cp"], ["cp", "-a"]):
+        subprocess.run([*command, tmp_path / "moved" / FILE, tmp_path / FILE], check=True)
+        for folder, may_sign in ((tmp_path / "moved", True), (tmp_path, False)):
+            with closing(Store.open(folder / FILE, writable=True)) as again:
+                assert (again.may_sign(), again.is_copied()) == (may_sign, not may_sign)
+
+
+def test_a_store_from_before_homes_is_at_home_where_it_is_written_to(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / FILE)) as old:
+        old.executescript(MIGRATIONS[0])
+        old.execute("INSERT INTO ledger VALUES (0, 'lab', x'', 0, 1)")
+        old.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        old.execute("PRAGMA user_version = 1")
+        old.commit()
+    for writable in (False, True, False):
+        with closing(Store.open(tmp_path / FILE, writable=writable)) as store:
+            assert store.may_sign()
+    with closing(sqlite3.connect(tmp_path / FILE)) as new:
+        assert new.execute("SELECT home FROM ledger").fetchone() == (get_home(tmp_path / FILE),)
 
 
 @pytest.mark.parametrize("statement", ["DELETE FROM ledger", "UPDATE ledger SET reserved = 'x'"])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from hashlib import sha256
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from anchor.node.folder import create_ledger, open_writer, unlock_seed
 from anchor.node.keys import derive_administrator_key, derive_root_key, derive_signing_keys
 from anchor.node.publishing import Author, write_publication
 from anchor.node.service import Service
+from anchor.node.store import FILE, get_home
 
 NOW = 1_800_000_000
 PHRASE = "correct horse"
@@ -58,6 +60,13 @@ def make_ledger(folder: Path, clock: Clock | None = None) -> bytes:
         patch.setattr(keys, "SCRYPT_N", 1 << 4)
         create_ledger(folder, "lab", PHRASE, clock=clock or ManualClock(NOW), randomness=Random())
     return unlock_seed(folder, PHRASE)
+
+
+def make_original(folder: Path) -> None:
+    """Makes a copied ledger forget that it is a copy."""
+    with closing(sqlite3.connect(folder / FILE)) as store:
+        store.execute("UPDATE ledger SET home = ?", (get_home(folder / FILE),))
+        store.commit()
 
 
 @contextmanager
