@@ -10,7 +10,7 @@ from anchor.consensus.containers.entries import SignedEntry
 from anchor.consensus.containers.phase0 import SignedBeaconBlock
 from anchor.consensus.forks.ledger import Ledger
 from anchor.merkle.scope import hash_tree_root, schema_of
-from anchor.node.store import Batch, Block, Snapshot, StoredEntry
+from anchor.node.records import Batch, Block, Snapshot, StoredEntry
 
 SNAPSHOT_SLOTS: Final = 256
 """Slots between states that are kept for good; those between are made anew from at most as many blocks."""
