@@ -10,7 +10,12 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final
 
-from anchor.consensus.containers.phase0 import Attestation, IndexedAttestation, SignedBeaconBlock
+from anchor.consensus.containers.phase0 import (
+    Attestation,
+    AttesterSlashing,
+    IndexedAttestation,
+    SignedBeaconBlock,
+)
 from anchor.consensus.fork_choice.phase0 import ForkChoice, Imported
 from anchor.consensus.fork_choice.store import Store
 from anchor.consensus.forks.arithmetic import require
@@ -90,8 +95,7 @@ class LedgerForkChoice(ForkChoice):
             for vote in imported.block.body.attestations:
                 self.count_vote(store, self.rules.get_indexed_attestation(imported.state, vote))
             for slashing in imported.block.body.attester_slashings:
-                voters = self.get_equivocators(slashing.attestation_1, slashing.attestation_2)
-                store.votes.exclude(store.tree, voters)
+                self.exclude_equivocators(store, slashing)
 
     # Votes
 
@@ -118,3 +122,8 @@ class LedgerForkChoice(ForkChoice):
             return False  # of a block or target that is forgotten, or that do not belong together
         self.update_latest_messages(store, np.array(indexed.attesting_indices, np.int64), indexed.data)
         return True
+
+    def exclude_equivocators(self, store: Store, slashing: AttesterSlashing) -> None:
+        """Lets the votes of those count no more whom verified evidence slashes."""
+        voters = self.get_equivocators(slashing.attestation_1, slashing.attestation_2)
+        store.votes.exclude(store.tree, voters)
