@@ -152,7 +152,8 @@ class ForkChoice(ProposerRules):
     def on_block(self, store: Store, signed_block: SignedBeaconBlock) -> None:
         """Takes a block; one that is known already changes nothing.
 
-        Raises Premature for a block that may be valid later, InvalidTransition for another that is not.
+        Raises Premature for a block that may be valid later, another Invalid for one that is not:
+        InvalidTransition, or what a ledger says of an entry (InvalidEntry, InvalidSignature).
         """
         root = self.rules.hash_tree_root(signed_block.message)
         if root not in store.blocks:
@@ -163,7 +164,8 @@ class ForkChoice(ProposerRules):
         block = signed_block.message
         self.verify_block_place(store, block)
         self.verify_block_data(store, root, block)
-        state = self.rules.state_transition(store.block_states[block.parent_root], signed_block)
+        transition = (self.schedule or self.rules).state_transition
+        state = transition(store.block_states[block.parent_root], signed_block)
         pulled_up = state.copy()
         self.rules.process_justification_and_finalization(pulled_up)
         justified, finalized = pulled_up.current_justified_checkpoint, pulled_up.finalized_checkpoint
@@ -290,9 +292,13 @@ class ForkChoice(ProposerRules):
         require(slot <= data.slot, lambda: f"A vote of slot {data.slot} is for a block of slot {slot}.")
 
     def update_latest_messages(self, store: Store, voters: NDArray[np.int64], data: AttestationData) -> None:
-        """Lets voters support the block that they vote for, unless they have voted for a later target."""
+        """Lets voters support the block that they vote for, unless they have voted for a later target.
+
+        The vote's time is the last slot of its target: so it compares with those of gloas, which are slots.
+        """
         place = store.tree.places[ForkChoiceNode(data.beacon_block_root)]
-        store.votes.cast(store.tree, voters, place, data.target.epoch)
+        time = self.rules.compute_start_slot_at_epoch(data.target.epoch + 1) - 1
+        store.votes.cast(store.tree, voters, place, time)
 
     def on_attester_slashing(self, store: Store, attester_slashing: AttesterSlashing) -> None:
         """Takes evidence that validators equivocate: their votes count no more."""
