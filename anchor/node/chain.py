@@ -21,6 +21,7 @@ from anchor.consensus.containers.phase0 import (
 from anchor.consensus.forks.cache import Cache
 from anchor.consensus.forks.ledger import Ledger
 from anchor.consensus.forks.ledger.genesis import compute_config
+from anchor.consensus.hardcoded import get_table, verify_branch
 from anchor.consensus.presets import LEDGER
 from anchor.errors import CorruptedLedger, Invalid, MalformedSSZ, Misuse, NoSuchRecord
 from anchor.merkle.scope import Scope, hash_tree_root, schema_of
@@ -290,6 +291,13 @@ class Chain:
         stored = self._store.find_block_before(self.ledger.compute_start_slot_at_epoch(epoch))
         root = self._store.get_snapshot_before(0).root if stored is None else stored.root
         return Checkpoint(epoch=epoch, root=root)
+
+    def verify_hardcoded(self) -> None:
+        """Raises InvalidCheckpoint where the chain conflicts with a checkpoint in the code (rule 22)."""
+        state = self.get_head().state
+        newest = self.ledger.get_current_epoch(state)
+        table = get_table(state.genesis_validators_root)
+        verify_branch(table, lambda epoch: self.get_checkpoint(epoch).root if epoch <= newest else None)
 
     def get_attestations(self, epoch: int) -> list[IndexedAttestation]:
         """The votes for a checkpoint of `epoch`, in the order in which blocks brought them."""
