@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
 from anchor.errors import CorruptedLedger, Misuse, Unavailable, WrongNetwork
 from anchor.files import PRIVATE, write_new
+from anchor.node.store import get_home
 from anchor.node.validators.interchange import (
     MAX_NUMBER,
     History,
@@ -34,7 +35,11 @@ NOTHING: Final = -1
 APPLICATION_ID: Final = 0x616E7370  # "ansp"
 VERSION: Final = 1
 TABLES: Final = """
-    CREATE TABLE network (id INTEGER PRIMARY KEY CHECK (id = 0), network_id BLOB NOT NULL) STRICT;
+    CREATE TABLE origin (
+        id INTEGER PRIMARY KEY CHECK (id = 0),
+        home TEXT NOT NULL,       -- the file that goes on, and no copy of it
+        network_id BLOB
+    ) STRICT;
     CREATE TABLE validators (
         number INTEGER PRIMARY KEY,
         pubkey BLOB NOT NULL UNIQUE,
@@ -53,6 +58,7 @@ TABLES: Final = """
         PRIMARY KEY (validator, target, source, root)
     ) WITHOUT ROWID, STRICT;
 """
+RESUME: Final = "anchor validator resume"
 PRAGMAS: Final = ("journal_mode = WAL", "synchronous = FULL", "busy_timeout = 10000", "trusted_schema = OFF")
 
 
@@ -78,24 +84,57 @@ class Protection:
         with protection._transaction() as run:
             for statement in TABLES.split(";"):
                 run(statement)
+            run("INSERT INTO origin VALUES (0, ?, NULL)", (get_home(path),))
             run(f"PRAGMA application_id = {APPLICATION_ID}")
             run(f"PRAGMA user_version = {VERSION}")
         return protection
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """The file at `path`. Raises Unavailable when there is none, CorruptedLedger when it is damaged."""
+        """The file at `path`.
+
+        Raises Unavailable when there is none, Misuse when it is a copy, CorruptedLedger when it is damaged.
+        """
+        with cls._open(path) as protection:
+            if protection._get_home() != get_home(path):
+                raise Misuse(
+                    f"{path} is a copy, or was moved to another disk: what its original signs is not in it.",
+                    fix=f"Go on with the original. When that signs no more, run: {RESUME}",
+                )
+            return protection
+
+    @classmethod
+    def resume(cls, path: Path, pubkeys: Sequence[bytes], slot: int, source: int, target: int) -> None:
+        """Makes the file at `path`, a copy or a new one, the one that goes on.
+
+        Nobody signs a block of `slot` or before, a vote for `target` or before, or from before `source`: what
+        was signed up to there need not be known.
+        """
+        if not path.exists():
+            cls.create(path).close()
+        with cls._open(path) as protection, closing(protection), protection._transaction() as run:
+            protection._register(pubkeys, NOTHING, NOTHING, NOTHING)
+            sql = (
+                "UPDATE validators SET slot = max(slot, ?), source = max(source, ?), target = max(target, ?)"
+            )
+            run(sql, (slot, source, target))
+            run("UPDATE origin SET home = ?", (get_home(path),))
+
+    @classmethod
+    @contextmanager
+    def _open(cls, path: Path) -> Iterator[Self]:
+        """A file that is sound, closed again when the body raises."""
         if not path.is_file():
             raise Unavailable(
                 f"There is no {path}, which tells what these keys have signed.",
-                fix="Bring it back, or import what they signed with: anchor validator protection import",
+                fix=f"Bring it back. When it is lost for good, run: {RESUME}",
             )
         protection = cls._connect(path)
         with ExitStack() as refused:
             refused.callback(protection.close)
             protection._require_sound()
+            yield protection
             refused.pop_all()
-        return protection
 
     @classmethod
     def _connect(cls, path: Path) -> Self:
@@ -125,7 +164,8 @@ class Protection:
             self._bind(network_id)
 
     def _bind(self, network_id: bytes) -> None:
-        self._connection.execute("INSERT OR IGNORE INTO network VALUES (0, ?)", (network_id,))
+        sql = "UPDATE origin SET network_id = ? WHERE network_id IS NULL"
+        self._connection.execute(sql, (network_id,))
         known = self.find_network_id()
         if known != network_id:
             raise WrongNetwork(
@@ -135,8 +175,11 @@ class Protection:
 
     def find_network_id(self) -> bytes | None:
         """The network that the records are of; None before they are of any."""
-        row = next(self._rows("SELECT network_id FROM network"), None)
-        return None if row is None else row[0]
+        found: bytes | None = next(self._rows("SELECT network_id FROM origin"))[0]
+        return found
+
+    def _get_home(self) -> str:
+        return str(next(self._rows("SELECT home FROM origin"))[0])
 
     def register(
         self, pubkeys: Sequence[bytes], slot: int = NOTHING, source: int = NOTHING, target: int = NOTHING
@@ -145,11 +188,13 @@ class Protection:
 
         Those that are registered keep what they have.
         """
-        rows = [(pubkey, slot, source, target) for pubkey in pubkeys]
         with self._transaction():
-            self._connection.executemany(
-                "INSERT OR IGNORE INTO validators (pubkey, slot, source, target) VALUES (?, ?, ?, ?)", rows
-            )
+            self._register(pubkeys, slot, source, target)
+
+    def _register(self, pubkeys: Sequence[bytes], slot: int, source: int, target: int) -> None:
+        rows = [(pubkey, slot, source, target) for pubkey in pubkeys]
+        sql = "INSERT OR IGNORE INTO validators (pubkey, slot, source, target) VALUES (?, ?, ?, ?)"
+        self._connection.executemany(sql, rows)
 
     def get_pubkeys(self) -> list[bytes]:
         """All validators that are registered."""
@@ -266,10 +311,7 @@ class Protection:
     def _merge(self, history: History) -> None:
         """Who exports tells all from the oldest record on: nothing before that is signed any more."""
         run = self._connection.executemany
-        run(
-            "INSERT OR IGNORE INTO validators (pubkey, slot, source, target) VALUES (?, -1, -1, -1)",
-            [(history.pubkey,)],
-        )
+        self._register([history.pubkey], NOTHING, NOTHING, NOTHING)
         sql = """
             UPDATE validators SET slot = max(slot, ?), source = max(source, ?), target = max(target, ?)
             WHERE pubkey = ? RETURNING number
@@ -321,5 +363,5 @@ def _told_plainly(path: Path) -> Iterator[None]:
 def _is_damaged(path: Path, how: str) -> CorruptedLedger:
     return CorruptedLedger(
         f"{path} is damaged: {how}.",
-        fix="Move it away, and import your last export of it; until then its keys sign nothing.",
+        fix=f"Until it is replaced, its keys sign nothing. Move it away, and run: {RESUME}",
     )
