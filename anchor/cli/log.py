@@ -13,7 +13,7 @@ from anchor.cli.plain import describe_keys, show_keys, show_policy
 if TYPE_CHECKING:
     from anchor.consensus.containers.entries import SignedEntry
     from anchor.node.chain import Chain
-    from anchor.node.store import StoredEntry
+    from anchor.node.records import StoredEntry
 
 HELP = "List what was published, approved, promoted and revoked, and who may."
 EXAMPLES = """

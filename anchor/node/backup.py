@@ -41,7 +41,8 @@ from anchor.node.folder import (
     write_description,
 )
 from anchor.node.keys import MAX_FILE_BYTES, decode_key_file
-from anchor.node.store import FILE, Batch, Store, require_store
+from anchor.node.records import Batch
+from anchor.node.store import FILE, Store, require_store
 from anchor.types import Limit, uint64
 
 MAGIC: Final = b"anchor backup 1\n"
@@ -131,8 +132,10 @@ def import_ledger(
         )
         with closing(store):
             _Reader(store, ledger, state, path, now).read_all(records)
-            write_description(staged, Chain(store))
-            return Chain(store).get_status()
+            chain = Chain(store)
+            chain.verify_hardcoded()
+            write_description(staged, chain)
+            return chain.get_status()
 
 
 def _read_header(records: Iterator[tuple[bytes, bytes]], path: Path) -> tuple[Header, Ledger]:

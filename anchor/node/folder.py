@@ -20,6 +20,7 @@ from anchor.merkle.scope import schema_of
 from anchor.node.batches import make_snapshot
 from anchor.node.chain import Chain, compute_block_root
 from anchor.node.clock import Clock
+from anchor.node.database import RESTORE
 from anchor.node.genesis import draw_genesis
 from anchor.node.keys import (
     MAX_FILE_BYTES,
@@ -33,8 +34,9 @@ from anchor.node.keys import (
 )
 from anchor.node.lock import hold_folder
 from anchor.node.production import make_keyring
+from anchor.node.records import Batch
 from anchor.node.service import Service
-from anchor.node.store import FILE, RESTORE, Batch, Store, require_store
+from anchor.node.store import FILE, Store, require_store
 
 KEYS: Final = "keys"
 NETWORK: Final = "network.json"
@@ -113,16 +115,19 @@ def open_writer(
 ) -> Iterator[Service]:
     """The ledger in `folder`, written to by nobody else for the length of the body.
 
-    Raises CorruptedLedger when `seed` is not its committee's, Unavailable when it stays in use elsewhere.
+    Raises CorruptedLedger when `seed` is not its committee's, Unavailable when it stays in use elsewhere,
+    InvalidCheckpoint when its chain conflicts with a checkpoint in the code.
     """
     require_store(folder / FILE)
     with (
         hold_folder(folder, patience=patience, on_wait=on_wait),
         closing(Store.open(folder / FILE, writable=True)) as store,
     ):
-        genesis, administrator = Chain(store).genesis, derive_administrator_key(seed)
+        chain, administrator = Chain(store), derive_administrator_key(seed)
+        genesis = chain.genesis
         if administrator.public.public_key not in genesis.administrators:
             raise CorruptedLedger(f"{folder / KEYS} holds another ledger's keys.", fix=RESTORE)
+        chain.verify_hardcoded()
         yield Service(store, make_keyring(seed, len(genesis.deposits)), administrator, clock)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from hashlib import sha256
@@ -31,7 +30,8 @@ from anchor.node.folder import create_ledger, open_writer, unlock_seed
 from anchor.node.keys import derive_administrator_key, derive_root_key, derive_signing_keys
 from anchor.node.publishing import Author, write_publication
 from anchor.node.service import Service
-from anchor.node.store import FILE, get_home
+from anchor.node.sqlite import Sqlite
+from anchor.node.store import FILE
 
 NOW = 1_800_000_000
 PHRASE = "correct horse"
@@ -64,9 +64,8 @@ def make_ledger(folder: Path, clock: Clock | None = None) -> bytes:
 
 def make_original(folder: Path) -> None:
     """Makes a copied ledger forget that it is a copy."""
-    with closing(sqlite3.connect(folder / FILE)) as store:
-        store.execute("UPDATE ledger SET home = ?", (get_home(folder / FILE),))
-        store.commit()
+    with closing(Sqlite.connect(folder / FILE, "rw")) as store, store.transaction():
+        store.run("UPDATE ledger SET home = ?", store.home)
 
 
 @contextmanager
