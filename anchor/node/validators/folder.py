@@ -20,8 +20,8 @@ from anchor.consensus.bls import Bls
 from anchor.consensus.duties import Keyring
 from anchor.errors import Misuse, Unavailable
 from anchor.files import PRIVATE, read_bounded, told_plainly, write_new
+from anchor.lock import hold_folder
 from anchor.node.keys import MIN_PASSPHRASE, SECRET_BYTES, Randomness, derive_validator_key
-from anchor.node.lock import hold_folder
 from anchor.node.validators import keystores, protection
 from anchor.node.validators.keystores import (
     MAX_FILE_BYTES,
