@@ -64,6 +64,7 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
 
     from anchor.node.app import build_front
     from anchor.node.clock import SystemClock
+    from anchor.node.embedded import Embedded
     from anchor.node.folder import unlock_seed
     from anchor.node.logs import set_up_logs
     from anchor.node.node import Node
@@ -75,10 +76,11 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
         raise Misuse("A port is 0 to 65535, and a rate is not negative.")
     operators = Operators() if options.operators is None else read_operators(Path(options.operators))
     set_up_logs(as_json=options.log_json, stream=sys.stderr)
-    seed = None
+    writer = None
     if not options.read_only:
         seed = unlock_seed(folder, read_passphrase(options.passphrase_file, f"the ledger {folder}"))
-    node = Node(folder, seed, SystemClock())
+        writer = Embedded(folder, seed, SystemClock())
+    node = Node(folder, writer, SystemClock())
     front = build_front(node, operators, rate=options.rate)
     asyncio.run(run_node(node, front, options.host, options.port, tls))
     return Outcome("The node has stopped.", {"stopped": True})
