@@ -7,6 +7,7 @@ clock, judges a signature, or applies a block: whoever drives it does, and says 
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -25,6 +26,8 @@ STALL_SECONDS: Final = 10.0
 """Without a block, after which another peer is asked."""
 MAX_TRIES: Final = 5
 """Of one batch, before the run is given up."""
+MAX_ASKED: Final = 128
+"""Questions that are remembered: an answer that comes late is no fault."""
 SLACK: Final = 2
 """Slots by which a peer may be ahead without a run: gossip brings those blocks."""
 REST_SECONDS: Final = 5.0
@@ -95,6 +98,8 @@ class Syncer:
         self._target: PeerStatus | None = None
         self._cursor = 0
         self._requests = 0
+        self._asked: OrderedDict[int, Peer] = OrderedDict()
+        """The newest questions, whoever waits for an answer still."""
         self._rests_until = 0.0
         self._from_final = False
 
@@ -183,6 +188,9 @@ class Syncer:
         self._requests = self._requests % 0x7FFF_FFFF + 1
         batch.state, batch.peer, batch.request = State.ASKED, min(free)[1], self._requests
         batch.deadline, batch.tries = now + STALL_SECONDS, batch.tries + 1
+        self._asked[batch.request] = batch.peer
+        if len(self._asked) > MAX_ASKED:
+            self._asked.popitem(last=False)
         question = BlocksByRange(start_slot=batch.start, count=batch.count)
         return Ask(batch.peer, Message(Kind.GET_BLOCKS_BY_RANGE, question, batch.request))
 
@@ -198,6 +206,8 @@ class Syncer:
     def on_block(self, peer: Peer, request: int, block: SignedBeaconBlock, root: bytes, now: float) -> None:
         """A block, as an answer. Raises RefusedPeer when it is none to what was asked."""
         batch = self._find(peer, request)
+        if batch is None:
+            return
         message = block.message
         first = batch.blocks[-1].message.slot + 1 if batch.blocks else batch.start
         if not first <= message.slot < batch.start + batch.count:
@@ -209,12 +219,17 @@ class Syncer:
 
     def on_end(self, peer: Peer, request: int) -> None:
         """The end of an answer. Raises RefusedPeer when nothing was asked."""
-        self._find(peer, request).state = State.READY
+        batch = self._find(peer, request)
+        if batch is not None:
+            batch.state = State.READY
 
-    def _find(self, peer: Peer, request: int) -> Batch:
+    def _find(self, peer: Peer, request: int) -> Batch | None:
+        """The batch that is answered; None where the answer comes too late."""
         for batch in self._batches:
             if (batch.peer, batch.request, batch.state) == (peer, request, State.ASKED):
                 return batch
+        if self._asked.get(request) == peer:
+            return None
         raise RefusedPeer(f"It answers question {request}, which it was not asked.")
 
     def get_ready(self) -> Batch | None:

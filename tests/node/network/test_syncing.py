@@ -20,7 +20,7 @@ from anchor.node.network.syncing import (
     Standpoint,
     Syncer,
 )
-from anchor.node.network.wanted import MAX_ASKED, MAX_DEPTH, MAX_WANTED, PATIENCE, Wanted
+from anchor.node.network.wanted import MAX_DEPTH, MAX_PEERS_ASKED, MAX_WANTED, PATIENCE, Wanted
 
 A, B, C = b"a" * 32, b"b" * 32, b"c" * 32
 
@@ -123,8 +123,10 @@ def test_who_stalls_is_passed_over() -> None:
     asks, stalled = node.syncer.get_asks(node.now)
     assert stalled == [first.peer]
     assert [ask.peer for ask in asks] == [B if first.peer == A else A]
+    node.answer(first)  # too late: it counts for nothing
+    assert node.syncer.get_ready() is None
     with pytest.raises(RefusedPeer, match="was not asked"):
-        node.answer(first)  # too late
+        node.answer(first._replace(peer=C))
     node.answer(asks[0])
     node.apply()
     assert node.head == 20
@@ -229,25 +231,30 @@ def test_who_spoke_of_it_is_asked_then_others() -> None:
     wanted.want(root(1), A)
     wanted.want(root(1), B)
     (ask,) = wanted.get_asks(0)
+    request = ask.message.request
     assert (ask.peer, ask.message.kind, ask.message.value.roots) == (A, Kind.GET_BLOCKS_BY_ROOT, (root(1),))
-    assert wanted.is_asked(A, ask.message.request, root(1))
-    assert not wanted.is_asked(B, ask.message.request, root(1))
-    assert not wanted.is_asked(A, ask.message.request, root(2))
+    assert not wanted.on_block(B, request, root(1))
+    assert not wanted.on_block(A, request, root(2))
     assert wanted.get_asks(PATIENCE / 2) == []
-    wanted.on_end(A, ask.message.request)
-    assert [ask.peer for ask in wanted.get_asks(PATIENCE / 2)] == [B]
+    assert not wanted.on_end(B, request)
+    assert wanted.on_end(A, request)
+    assert not wanted.on_end(A, request)
+    (ask,) = wanted.get_asks(PATIENCE / 2)
+    assert ask.peer == B
+    assert wanted.on_block(B, ask.message.request, root(1))
+    assert not wanted.on_block(B, ask.message.request, root(1))  # once
     wanted.on_found(root(1))
     assert root(1) not in wanted
 
 
 def test_what_nobody_has_is_forgotten() -> None:
     wanted = Wanted()
-    for number in range(MAX_ASKED + 2):
+    for number in range(MAX_PEERS_ASKED + 2):
         wanted.want(root(1), bytes([number]))
     asked = 0
     for turn in range(10):
         asked += len(wanted.get_asks(turn * (PATIENCE + 1)))
-    assert (asked, root(1) in wanted) == (MAX_ASKED, False)
+    assert (asked, root(1) in wanted) == (MAX_PEERS_ASKED, False)
     for number in range(MAX_WANTED + 10):
         wanted.want(root(number), A)
     assert len(wanted._wants) == MAX_WANTED
