@@ -86,7 +86,7 @@ class Wanted:
         return Ask(peer, Message(Kind.GET_BLOCKS_BY_ROOT, BlocksByRoot(roots=tuple(roots)), request))
 
     def on_block(self, peer: Peer, request: int, root: bytes) -> bool:
-        """Whether block `root`, from `peer`, was asked for under this number, and comes for the first time."""
+        """Whether block `root`, from `peer`, is asked for under this number, and new."""
         roots = self._asked.get((peer, request), set())
         is_asked = root in roots
         roots.discard(root)
