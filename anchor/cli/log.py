@@ -12,7 +12,7 @@ from anchor.cli.output import Outcome, Terminal, format_table, printable
 if TYPE_CHECKING:
     from anchor.consensus.containers.entries import SignedEntry
     from anchor.node.chain import Chain
-    from anchor.node.store import StoredEntry
+    from anchor.node.records import StoredEntry
 
 HELP = "List what was published, promoted and revoked, and who may."
 EXAMPLES = """

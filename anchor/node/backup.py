@@ -41,7 +41,8 @@ from anchor.node.folder import (
     write_description,
 )
 from anchor.node.keys import MAX_FILE_BYTES, decode_key_file
-from anchor.node.store import FILE, Batch, Store, require_store
+from anchor.node.records import Batch
+from anchor.node.store import FILE, Store, require_store
 from anchor.types import Limit, uint64
 
 MAGIC: Final = b"anchor backup 1\n"

@@ -26,7 +26,9 @@ from anchor.errors import CorruptedLedger, Invalid, MalformedSSZ, Misuse, NoSuch
 from anchor.merkle.scope import Scope, hash_tree_root, schema_of
 from anchor.merkle.ssz import Schema
 from anchor.ml.manifest import Manifest, manifest_root
-from anchor.node.store import RESTORE, Block, Snapshot, Store, StoredEntry
+from anchor.node.database import ELSEWHERE, RESTORE
+from anchor.node.records import Block, Snapshot, StoredEntry
+from anchor.node.store import Store
 
 State = Any
 """The ledger's BeaconState."""
@@ -34,6 +36,8 @@ FIRST_EPOCH: Final = 2
 """No checkpoint of an earlier epoch can be justified by its own votes (phase0, justification)."""
 FOREVER: Final = (1 << 63) - 1
 """Beyond every slot that a store holds."""
+NEAR: Final = 64
+"""Slots in which a state that is at hand is looked for before one is made anew from a snapshot."""
 
 
 class Head(NamedTuple):
@@ -67,7 +71,11 @@ class Status:
 
 
 class Chain:
-    """One linear chain. Nothing here writes."""
+    """The chain up to its head. Nothing here writes.
+
+    Blocks that are not final may give way to others at any time: whoever asks more than one question asks
+    all of them in one view of the store. What is remembered here is known by its root, and stays true.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -105,20 +113,19 @@ class Chain:
 
     def get_head(self) -> Head:
         """The newest block, and its state, not to be written to."""
-        snapshot = self._store.get_snapshot_before(FOREVER)
-        return Head(snapshot.root, self._states.get(snapshot.root, lambda: self._decode_snapshot(snapshot)))
+        root = self._store.get_newest_root()
+        return Head(root, self.get_state(root))
 
     def get_state(self, root: bytes) -> State:
         """The state that block `root` leads to, not to be written to."""
         return self._states.get(root, lambda: self._replay(root))
 
     def _replay(self, root: bytes) -> State:
-        """The state after block `root`, made anew from the nearest snapshot before it."""
+        """The state after block `root`, made anew from the nearest one before it."""
         slot = self.get_slot(root)
-        snapshot = self._store.get_snapshot_before(slot)
-        state = self._decode_snapshot(snapshot)
+        state = self._get_state_before(slot)
         try:
-            for stored in self._store.get_blocks(snapshot.slot + 1, slot + 1):
+            for stored in self._store.get_blocks(state.slot + 1, slot + 1):
                 block = self.decode_block(stored)
                 state = self.trusting_ledger.state_transition(state, block, validate_result=False)
         except Invalid as error:
@@ -129,12 +136,22 @@ class Chain:
             raise CorruptedLedger(f"The blocks up to slot {slot} lead to another state.", fix=RESTORE)
         return state
 
+    def _get_state_before(self, slot: int) -> State:
+        """A state from which the stored blocks lead to `slot`: one that is at hand, else a snapshot."""
+        snapshot = self._store.get_snapshot_before(slot)
+        near = list(self._store.get_blocks(max(snapshot.slot + 1, slot - NEAR), slot))
+        for stored in reversed(near):
+            state = self._states.find(stored.root)
+            if state is not None:
+                return state
+        return self._decode_snapshot(snapshot)
+
     def get_slot(self, root: bytes) -> int:
         """The slot of block `root`. Raises Unavailable when this ledger has no such block."""
         stored = self._store.find_block(root)
         if stored is not None:
             return stored.slot
-        if root == self._store.get_snapshot_before(0).root:
+        if root == self._store.get_genesis_root():
             return 0
         raise NoSuchRecord(f"This ledger has no block 0x{root.hex()}.", fix="Check the ledger and the root.")
 
@@ -156,7 +173,7 @@ class Chain:
 
     def get_blocks(self) -> Iterator[SignedBeaconBlock]:
         """All blocks, ascending. Raises CorruptedLedger where one is missing."""
-        parent = self.get_checkpoint(0).root
+        parent = self._store.find_missing_root() or self._store.get_genesis_root()
         for stored in self._store.get_blocks(0, FOREVER):
             block = self.decode_block(stored)
             if block.message.parent_root != parent:
@@ -178,7 +195,8 @@ class Chain:
         return self.decode_block(stored)
 
     def get_blocks_between(self, start: int, stop: int) -> list[SignedBeaconBlock]:
-        """The blocks of slots start … stop - 1, ascending."""
+        """The blocks of slots start … stop - 1, ascending. Raises NoSuchRecord when they are not all kept."""
+        self._require_kept(start or 1)
         return [self.decode_block(stored) for stored in self._store.get_blocks(start, stop)]
 
     def decode_block(self, stored: Block) -> SignedBeaconBlock:
@@ -286,13 +304,27 @@ class Chain:
         return self.get_finality(self.get_head().state)[1]
 
     def get_checkpoint(self, epoch: int) -> Checkpoint:
-        """The checkpoint of `epoch`: the newest block at or before its first slot."""
-        stored = self._store.find_block_before(self.ledger.compute_start_slot_at_epoch(epoch))
-        root = self._store.get_snapshot_before(0).root if stored is None else stored.root
+        """The checkpoint of `epoch`: the newest block at or before its first slot.
+
+        Raises NoSuchRecord when blocks from so long ago are not kept.
+        """
+        slot = self.ledger.compute_start_slot_at_epoch(epoch)
+        self._require_kept(slot)
+        stored = self._store.find_block_before(slot)
+        root = self._store.get_genesis_root() if stored is None else stored.root
         return Checkpoint(epoch=epoch, root=root)
 
+    def _require_kept(self, slot: int) -> None:
+        """Raises NoSuchRecord unless all blocks of `slot` and later are kept, or it is the genesis slot."""
+        oldest = self._store.get_oldest_slot()
+        if 0 < slot < oldest:
+            raise NoSuchRecord(f"This ledger keeps no blocks from before slot {oldest}.", fix=ELSEWHERE)
+
     def get_attestations(self, epoch: int) -> list[IndexedAttestation]:
-        """The votes for a checkpoint of `epoch`, in the order in which blocks brought them."""
+        """The votes for a checkpoint of `epoch`, in the order in which blocks brought them.
+
+        Raises NoSuchRecord when blocks from so long ago are not kept.
+        """
         start = self.ledger.compute_start_slot_at_epoch(epoch)
         stop = self.ledger.compute_start_slot_at_epoch(epoch + 2)
         blocks = self.get_blocks_between(start, stop)

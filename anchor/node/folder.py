@@ -20,6 +20,7 @@ from anchor.merkle.scope import schema_of
 from anchor.node.batches import make_snapshot
 from anchor.node.chain import Chain, compute_block_root
 from anchor.node.clock import Clock
+from anchor.node.database import RESTORE
 from anchor.node.genesis import draw_genesis
 from anchor.node.keys import (
     MAX_FILE_BYTES,
@@ -33,8 +34,9 @@ from anchor.node.keys import (
 )
 from anchor.node.lock import hold_folder
 from anchor.node.production import make_keyring
+from anchor.node.records import Batch
 from anchor.node.service import Service
-from anchor.node.store import FILE, RESTORE, Batch, Store, require_store
+from anchor.node.store import FILE, Store, require_store
 
 KEYS: Final = "keys"
 NETWORK: Final = "network.json"

@@ -30,7 +30,7 @@ from anchor.errors import Misuse, NoSuchRecord
 from anchor.merkle.scope import hash_tree_root
 from anchor.ml.manifest import Manifest, decode_manifest, manifest_root
 from anchor.node.chain import Chain, State, Status
-from anchor.node.store import Block, StoredEntry
+from anchor.node.records import Block, StoredEntry
 from anchor.params import LOGICAL_CLOCK
 
 T = TypeVar("T")

@@ -26,7 +26,8 @@ from anchor.node.clock import Clock
 from anchor.node.entries import Pen
 from anchor.node.production import FINALISED, JUSTIFIED, Producer, Step, Watch
 from anchor.node.publishing import Author, find_pending, write_publication
-from anchor.node.store import Batch, Store
+from anchor.node.records import Batch
+from anchor.node.store import Store
 
 MAX_EPOCHS: Final = 4
 """Epochs within which an entry must be final; two are enough where everybody votes."""

@@ -1,177 +1,86 @@
-"""What a ledger keeps: one SQLite file, every change one durable transaction. It holds bytes, not meanings.
+"""What a ledger keeps: a few tables, every change one durable transaction. It holds bytes, not meanings.
 
 The rest of the node reaches its data through `Store` alone; nothing else knows SQL.
+
+    blocks        the chain up to its head, by slot; those that are not final may be replaced
+    side_blocks   verified blocks beside it
+    snapshots     states on the chain; the newest is the head's
+    entries       the chain's, by position; `pending` are not on it yet
+    manifests     by root
 """
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any, Final, Self
 
-from anchor.errors import CorruptedLedger, Misuse, Unavailable
+from anchor.errors import CorruptedLedger, InvalidTransition, Misuse, NoSuchRecord, Unavailable
+from anchor.node.database import ELSEWHERE, RESTORE, Database, Value
+from anchor.node.records import BLOCK, ENTRY, SNAPSHOT, Batch, Block, Snapshot, StoredEntry
+from anchor.node.sqlite import Sqlite
+from anchor.node.tables import VERSION, get_statements
 
 FILE: Final = "ledger.sqlite"
-APPLICATION_ID: Final = 0x616E6368  # "anch"
-VERSION: Final = 1
-"""Of the tables; an older file is brought up to it by MIGRATIONS, a newer one is refused."""
-MIGRATIONS: Final = (
-    """
-    CREATE TABLE ledger (
-        id INTEGER PRIMARY KEY CHECK (id = 0),
-        name TEXT NOT NULL,
-        genesis BLOB NOT NULL,      -- SSZ
-        reserved INTEGER NOT NULL,  -- last epoch in which anything may have been signed
-        may_sign INTEGER NOT NULL   -- 0 in a copy whose original may still be in use
-    );
-    CREATE TABLE blocks (
-        slot INTEGER PRIMARY KEY,
-        root BLOB NOT NULL UNIQUE,
-        signed_root BLOB NOT NULL,  -- covers the signature too
-        ssz BLOB NOT NULL
-    );
-    CREATE TABLE snapshots (
-        slot INTEGER PRIMARY KEY,
-        root BLOB NOT NULL UNIQUE,  -- of the block that led to this state
-        kept INTEGER NOT NULL,      -- 0: replaced by the next commit
-        ssz BLOB NOT NULL
-    );
-    CREATE TABLE entries (
-        position INTEGER PRIMARY KEY, root BLOB NOT NULL UNIQUE, slot INTEGER NOT NULL,
-        timestamp INTEGER NOT NULL, ssz BLOB NOT NULL
-    );
-    CREATE TABLE manifests (root BLOB PRIMARY KEY, ssz BLOB NOT NULL);
-    """,
-)
-"""MIGRATIONS[v] brings tables of version v to v + 1."""
-PRAGMAS: Final = (
-    "journal_mode = WAL",
-    "synchronous = FULL",
-    "busy_timeout = 10000",
-    "trusted_schema = OFF",
-    "cell_size_check = ON",
-)
-
+PAGE: Final = 64
+"""Rows that are read at once."""
 
 Kinds = tuple[type, ...]
-BLOCK: Final = (int, bytes, bytes, bytes)
-SNAPSHOT: Final = (int, bytes, int, bytes)
-ENTRY: Final = (int, bytes, int, int, bytes)
-"""Types of the tables' columns."""
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A signed block, as stored."""
-
-    slot: int
-    root: bytes
-    """Of the block."""
-    signed_root: bytes
-    """Of the block with its signature."""
-    ssz: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A state, under the block that led to it."""
-
-    slot: int
-    root: bytes
-    ssz: bytes
-    kept: bool
-    """False: of use only until the next commit."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredEntry:
-    """A signed entry, at its position in the ledger's list."""
-
-    position: int
-    root: bytes
-    slot: int
-    timestamp: int
-    """Of its block; Unix time, seconds."""
-    ssz: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """What one commit adds."""
-
-    blocks: tuple[Block, ...] = ()
-    parent: bytes | None = None
-    """Root of the block that they follow."""
-    snapshots: tuple[Snapshot, ...] = ()
-    """Where there are any, they replace those that are not kept."""
-    entries: tuple[StoredEntry, ...] = ()
-    manifests: tuple[tuple[bytes, bytes], ...] = ()
-    """Root and encoding of each."""
+CUT: Final = (
+    "INSERT INTO side_blocks SELECT * FROM blocks WHERE slot > ? ON CONFLICT DO NOTHING",
+    "DELETE FROM blocks WHERE slot > ?",
+    "DELETE FROM snapshots WHERE slot > ?",
+    "DELETE FROM entries WHERE slot > ?",
+)
+"""What takes the blocks after a slot off the chain, with all that they brought."""
+ADD_PENDING: Final = """
+    INSERT INTO pending SELECT coalesce(max(arrival), 0) + 1, ?, ? FROM pending WHERE true
+    ON CONFLICT DO NOTHING
+"""
 
 
 class Store:
     """The tables of one ledger. Every method that changes them is durable when it returns."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._connection, self._path = connection, path
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     @classmethod
     def create(cls, path: Path, name: str, genesis: bytes, *, reserved: int, may_sign: bool) -> Self:
         """A new, empty store. Raises Unavailable when it cannot be written."""
-        store = cls._connect(path, "rwc")
-        with store._transaction():
-            for statement in "".join(MIGRATIONS).split(";"):
-                store._connection.execute(statement)
-            values = (name, genesis, reserved, may_sign)
-            store._connection.execute("INSERT INTO ledger VALUES (0, ?, ?, ?, ?)", values)
-            store._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            store._connection.execute(f"PRAGMA user_version = {VERSION}")
-        return store
+        database = Sqlite.connect(path, "rwc")
+        with database.transaction():
+            database.migrate(get_statements(0), VERSION)
+            sql = "INSERT INTO ledger (id, name, genesis, reserved, may_sign) VALUES (0, ?, ?, ?, ?)"
+            database.run(sql, name, genesis, reserved, int(may_sign))
+        return cls(database)
 
     @classmethod
     def open(cls, path: Path, *, writable: bool) -> Self:
-        """The store at `path`, its tables brought up to date when `writable`.
+        """The store at `path`, its tables brought up to date.
 
         Raises Unavailable when there is none, CorruptedLedger when it cannot be read, Misuse when a newer
         program wrote it.
         """
         require_store(path)
-        store = cls._connect(path, "rw" if writable else "ro")
+        database = Sqlite.connect(path, "rw" if writable else "ro")
         with ExitStack() as refused:
-            refused.callback(store.close)
-            store._require_version(writable)
+            refused.callback(database.close)
+            version = database.get_version()
+            if version > VERSION:
+                fix = "Use that version, or a newer one."
+                raise Misuse(f"{path} was written by a newer anchor.", fix=fix)
+            if version < VERSION and writable:
+                _bring_up_to_date(database)
             refused.pop_all()
-        return store
-
-    @classmethod
-    def _connect(cls, path: Path, mode: str) -> Self:
-        with _told_plainly(path):
-            connection = sqlite3.connect(
-                f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None
-            )
-            for pragma in PRAGMAS if mode != "ro" else PRAGMAS[2:]:
-                connection.execute(f"PRAGMA {pragma}")
-        return cls(connection, path)
-
-    def _require_version(self, writable: bool) -> None:
-        if self._value(int, "PRAGMA application_id") != APPLICATION_ID:
-            raise CorruptedLedger(f"{self._path} is not a ledger's store.")
-        version = self._value(int, "PRAGMA user_version")
-        if version > VERSION:
-            fix = "Use that version, or a newer one."
-            raise Misuse(f"{self._path} was written by a newer anchor.", fix=fix)
-        if version < VERSION and writable:
-            with self._transaction():
-                for statement in "".join(MIGRATIONS[version:]).split(";"):
-                    self._connection.execute(statement)
-                self._connection.execute(f"PRAGMA user_version = {VERSION}")
+        if version < VERSION and not writable:  # only a writer can
+            cls.open(path, writable=True).close()
+        return cls(database)
 
     def close(self) -> None:
-        """Lets the file go."""
-        self._connection.close()
+        """Lets it go."""
+        self._database.close()
 
     # What changes it.
 
@@ -181,56 +90,114 @@ class Store:
         Raises Unavailable when it was reserved already: whoever did that signs in it.
         """
         sql = "UPDATE ledger SET reserved = ? WHERE reserved < ?"
-        with self._transaction():
-            if not self._connection.execute(sql, (epoch, epoch)).rowcount:
+        with self._database.transaction():
+            if not self._database.run(sql, epoch, epoch):
                 raise self._is_shared()
 
     def commit(self, batch: Batch) -> None:
-        """Adds a batch: all of it, or nothing. Raises Unavailable when its parent is not the newest block."""
-        with self._transaction():
-            if batch.blocks and batch.parent != self._find_newest_root():
-                raise self._is_shared()
-            run = self._connection.executemany
-            run(
-                "INSERT INTO blocks VALUES (?, ?, ?, ?)",
-                [(b.slot, b.root, b.signed_root, b.ssz) for b in batch.blocks],
-            )
-            if batch.snapshots:
-                self._connection.execute("DELETE FROM snapshots WHERE NOT kept")
-            run(
-                "INSERT OR IGNORE INTO snapshots VALUES (?, ?, ?, ?)",  # one that is kept stays
-                [(s.slot, s.root, s.kept, s.ssz) for s in batch.snapshots],
-            )
-            run(
-                "INSERT INTO entries VALUES (?, ?, ?, ?, ?)",
-                [(e.position, e.root, e.slot, e.timestamp, e.ssz) for e in batch.entries],
-            )
-            run("INSERT OR IGNORE INTO manifests VALUES (?, ?)", batch.manifests)
+        """Adds a batch: all of it, or nothing.
 
-    def _find_newest_root(self) -> bytes | None:
-        sql = """
-            SELECT root FROM
-            (SELECT slot, root FROM snapshots WHERE slot = 0 UNION ALL SELECT slot, root FROM blocks)
-            ORDER BY slot DESC LIMIT 1
+        Raises Unavailable when its parent is not where it must be: another process has written. Raises
+        InvalidTransition for a branch that leaves the chain before its newest final block.
         """
-        row = next(self._rows((bytes,), sql), None)
-        return None if row is None else row[0]
+        with self._database.transaction():
+            if batch.blocks or batch.replaces:
+                self._make_place(batch)
+            self._add_blocks(batch)
+            self._add_what_they_bring(batch)
+            if batch.final is not None:
+                self._database.run("UPDATE ledger SET final = ? WHERE final < ?", batch.final, batch.final)
+                self._database.run("DELETE FROM side_blocks WHERE slot <= ?", batch.final)
+
+    def _make_place(self, batch: Batch) -> None:
+        """Sees that the batch's parent is the newest block, where need be by cutting off what follows it."""
+        if batch.parent == self.get_newest_root():
+            return
+        slot = self._find_slot(batch.parent)
+        if slot is None or not batch.replaces:
+            raise self._is_shared()
+        if slot < (final := self.get_final_slot()):
+            raise InvalidTransition(f"A branch leaves the chain at slot {slot}, and slot {final} is final.")
+        for statement in CUT:
+            self._database.run(statement, slot)
+
+    def _add_blocks(self, batch: Batch) -> None:
+        run = self._database.run_many
+        run("INSERT INTO blocks VALUES (?, ?, ?, ?)", [_to_row(block) for block in batch.blocks])
+        run("DELETE FROM side_blocks WHERE root = ?", [(block.root,) for block in batch.blocks])
+        run(
+            "INSERT INTO side_blocks VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            [_to_row(block) for block in batch.side],
+        )
+
+    def _add_what_they_bring(self, batch: Batch) -> None:
+        run = self._database.run_many
+        if batch.snapshots:
+            self._database.run("DELETE FROM snapshots WHERE kept = 0")
+        run(
+            "INSERT INTO snapshots VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",  # one that is kept stays
+            [(s.slot, s.root, int(s.kept), s.ssz) for s in batch.snapshots],
+        )
+        self._add_entries(batch.entries)
+        run("INSERT INTO manifests VALUES (?, ?) ON CONFLICT DO NOTHING", batch.manifests)
+        run(ADD_PENDING, batch.pending)
+        run("DELETE FROM pending WHERE root = ?", [(root,) for root in batch.settled])
+
+    def _add_entries(self, entries: Sequence[StoredEntry]) -> None:
+        self._database.run_many(
+            "INSERT INTO entries VALUES (?, ?, ?, ?, ?)",
+            [(e.position, e.root, e.slot, e.timestamp, e.ssz) for e in entries],
+        )
+
+    def start_from(self, block: Block, snapshot: Snapshot, parent: bytes) -> None:
+        """Makes a final block, with its state, the oldest of a store that has none.
+
+        `parent` is the root of its parent. Raises Unavailable when there are blocks already.
+        """
+        with self._database.transaction():
+            if self.get_newest_root() != self.get_genesis_root():
+                raise self._is_shared()
+            self._add_what_they_bring(Batch(snapshots=(snapshot,)))
+            self._database.run("UPDATE ledger SET final = ?", block.slot)
+            self._add_before((block,), parent)
+
+    def prepend(self, blocks: Sequence[Block], entries: Sequence[StoredEntry], parent: bytes) -> None:
+        """Adds a run of blocks, ascending, of which the last is the parent of the oldest one that is here.
+
+        `parent` is the root of the first one's parent. That they follow each other is the caller's to verify.
+        Raises InvalidTransition when they lead to another block.
+        """
+        with self._database.transaction():
+            missing = self.find_missing_root()
+            if not blocks or blocks[-1].root != missing:
+                raise InvalidTransition("The blocks do not lead to the oldest one that is here.")
+            self._add_entries(entries)
+            self._add_before(blocks, parent)
+
+    def _add_before(self, blocks: Sequence[Block], parent: bytes) -> None:
+        rows = [_to_row(block) for block in blocks]
+        self._database.run_many("INSERT INTO blocks VALUES (?, ?, ?, ?)", rows)
+        missing = None if parent == self.get_genesis_root() else parent
+        self._database.run("UPDATE ledger SET missing = ?", missing)
+
+    def _find_slot(self, root: bytes | None) -> int | None:
+        """The slot of a block on the chain."""
+        if root == self.get_genesis_root():
+            return 0
+        block = None if root is None else self.find_block(root)
+        return None if block is None else block.slot
 
     def _is_shared(self) -> Unavailable:
         """The lock keeps other writers out; this stops what gets past it (a lock that was deleted, say)."""
-        return Unavailable(f"Another process has written to {self._path} meanwhile.", fix="Try again.")
+        return Unavailable(
+            f"Another process has written to {self._database.place} meanwhile.", fix="Try again."
+        )
 
     # What reads it.
 
-    @contextmanager
-    def one_view(self) -> Iterator[None]:
+    def one_view(self) -> AbstractContextManager[None]:
         """In the body, all reads see the same moment, whatever another process commits meanwhile."""
-        with _told_plainly(self._path):
-            self._connection.execute("BEGIN")
-        try:
-            yield
-        finally:
-            self._connection.execute("ROLLBACK")
+        return self._database.one_view()
 
     def get_name(self) -> str:
         """What its operator calls the ledger."""
@@ -240,6 +207,15 @@ class Store:
         """The encoding of the network's genesis."""
         return bytes(self._value(bytes, "SELECT genesis FROM ledger"))
 
+    def get_genesis_root(self) -> bytes:
+        """The root of the genesis block; its state is always kept."""
+        return bytes(self._value(bytes, "SELECT root FROM snapshots WHERE slot = 0"))
+
+    def get_newest_root(self) -> bytes:
+        """The root of the newest block on the chain."""
+        row = next(self._rows((bytes,), "SELECT root FROM blocks ORDER BY slot DESC LIMIT 1"), None)
+        return self.get_genesis_root() if row is None else row[0]
+
     def get_reserved(self) -> int:
         """The last epoch in which anything may have been signed."""
         return int(self._value(int, "SELECT reserved FROM ledger"))
@@ -248,9 +224,37 @@ class Store:
         """False in a copy whose original may still be in use."""
         return bool(self._value(int, "SELECT may_sign FROM ledger"))
 
+    def get_final_slot(self) -> int:
+        """The slot of the newest final block that a commit told of: blocks up to it are never replaced."""
+        return int(self._value(int, "SELECT final FROM ledger"))
+
+    def find_missing_root(self) -> bytes | None:
+        """The root of the block that comes before the oldest one here; None when nothing is missing."""
+        row = next(self._rows((bytes,), "SELECT missing FROM ledger WHERE missing IS NOT NULL"), None)
+        return None if row is None else row[0]
+
+    def get_oldest_slot(self) -> int:
+        """The slot from which on every block, and the state that it leads to, can be had: 0 for all."""
+        if self.find_missing_root() is None:
+            return 0
+        return int(self._value(int, "SELECT slot FROM blocks ORDER BY slot LIMIT 1"))
+
     def find_block(self, root: bytes) -> Block | None:
-        """The block with this root."""
+        """The block with this root, on the chain."""
         return self._find_block("SELECT * FROM blocks WHERE root = ?", root)
+
+    def find_side_block(self, root: bytes) -> Block | None:
+        """The block with this root, beside the chain."""
+        return self._find_block("SELECT * FROM side_blocks WHERE root = ?", root)
+
+    def get_side_blocks(self) -> list[Block]:
+        """All blocks beside the chain, ascending by slot."""
+        return [Block(*row) for row in self._rows(BLOCK, "SELECT * FROM side_blocks ORDER BY slot, root")]
+
+    def get_pending_entries(self) -> list[tuple[bytes, bytes]]:
+        """Root and encoding of the entries that wait to be on the chain, as they came."""
+        rows = self._rows((bytes, bytes), "SELECT root, ssz FROM pending ORDER BY arrival")
+        return [(root, ssz) for root, ssz in rows]
 
     def find_block_before(self, slot: int) -> Block | None:
         """The newest block at or before `slot`."""
@@ -259,24 +263,34 @@ class Store:
     def get_blocks(self, start: int, stop: int) -> Iterator[Block]:
         """Blocks of slots start … stop - 1, ascending."""
         sql = "SELECT * FROM blocks WHERE slot >= ? AND slot < ? ORDER BY slot"
-        return (Block(*row) for row in self._rows(BLOCK, sql, start, stop))
+        return (Block(*row) for row in self._pages(BLOCK, sql, start, stop))
 
-    def _find_block(self, sql: str, *values: bytes | int) -> Block | None:
+    def _find_block(self, sql: str, *values: Value) -> Block | None:
         row = next(self._rows(BLOCK, sql, *values), None)
         return None if row is None else Block(*row)
 
     def get_snapshot_before(self, slot: int) -> Snapshot:
-        """The newest snapshot of a state at or before `slot`. Raises CorruptedLedger when there is none."""
-        sql = "SELECT * FROM snapshots WHERE slot <= ? ORDER BY slot DESC LIMIT 1"
-        row = next(self._rows(SNAPSHOT, sql, slot), None)
+        """The newest snapshot at or before `slot` from which blocks lead there.
+
+        Raises NoSuchRecord when those blocks are not kept, CorruptedLedger when there is none at all.
+        """
+        oldest = 0 if slot == 0 else self.get_oldest_slot()
+        sql = "SELECT * FROM snapshots WHERE slot <= ? AND slot >= ? ORDER BY slot DESC LIMIT 1"
+        row = next(self._rows(SNAPSHOT, sql, slot, oldest), None)
         if row is None:
-            raise CorruptedLedger(f"{self._path} holds no state from before slot {slot}.", fix=RESTORE)
+            raise self._has_no_state(slot, oldest)
         slot, root, kept, ssz = row
         return Snapshot(slot=slot, root=root, ssz=ssz, kept=bool(kept))
 
+    def _has_no_state(self, slot: int, oldest: int) -> Unavailable:
+        place = self._database.place
+        if oldest:
+            return NoSuchRecord(f"{place} keeps no blocks from before slot {oldest}.", fix=ELSEWHERE)
+        return CorruptedLedger(f"{place} holds no state from before slot {slot}.", fix=RESTORE)
+
     def get_newest_kept_slot(self) -> int:
         """Slot of the newest snapshot that stays."""
-        return int(self._value(int, "SELECT coalesce(max(slot), -1) FROM snapshots WHERE kept"))
+        return int(self._value(int, "SELECT coalesce(max(slot), -1) FROM snapshots WHERE kept = 1"))
 
     def find_entry(self, position: int) -> StoredEntry | None:
         """The entry at `position` of the ledger's list."""
@@ -290,7 +304,7 @@ class Store:
     def get_entries(self, start: int, stop: int) -> Iterator[StoredEntry]:
         """Entries at positions start … stop - 1, ascending."""
         sql = "SELECT * FROM entries WHERE position >= ? AND position < ? ORDER BY position"
-        return (StoredEntry(*row) for row in self._rows(ENTRY, sql, start, stop))
+        return (StoredEntry(*row) for row in self._pages(ENTRY, sql, start, stop))
 
     def find_manifest(self, root: bytes) -> bytes | None:
         """The encoding of the manifest with this root."""
@@ -301,31 +315,38 @@ class Store:
         """Roots of all manifests, in their own order."""
         return [root for (root,) in self._rows((bytes,), "SELECT root FROM manifests ORDER BY root")]
 
-    def _rows(self, kinds: Kinds, sql: str, *values: bytes | int) -> Iterator[tuple[Any, ...]]:
-        """Rows whose columns have these types: in a damaged file they may have others."""
-        with _told_plainly(self._path):
-            for row in self._connection.execute(sql, values):
-                if tuple(map(type, row)) != kinds:
-                    raise CorruptedLedger(f"{self._path} is damaged: a row is not as written.", fix=RESTORE)
-                yield row
+    def _pages(self, kinds: Kinds, sql: str, start: int, stop: int) -> Iterator[tuple[Any, ...]]:
+        """Rows whose first column is start … stop - 1, PAGE at a time: no more is ever held."""
+        while rows := list(self._rows(kinds, f"{sql} LIMIT {PAGE}", start, stop)):
+            yield from rows
+            if len(rows) < PAGE:
+                return
+            start = rows[-1][0] + 1
+
+    def _rows(self, kinds: Kinds, sql: str, *values: Value) -> Iterator[tuple[Any, ...]]:
+        """Rows whose columns have these types: in a damaged store they may have others."""
+        for row in self._database.get(sql, *values):
+            if tuple(map(type, row)) != kinds:
+                place = self._database.place
+                raise CorruptedLedger(f"{place} is damaged: a row is not as written.", fix=RESTORE)
+            yield row
 
     def _value(self, kind: type, sql: str) -> Any:
         """The one value that `sql` selects."""
         row = next(self._rows((kind,), sql), None)
         if row is None:
-            raise CorruptedLedger(f"{self._path} is damaged: a row is missing.", fix=RESTORE)
+            raise CorruptedLedger(f"{self._database.place} is damaged: a row is missing.", fix=RESTORE)
         return row[0]
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        with _told_plainly(self._path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._connection.execute("COMMIT")
-            finally:
-                if self._connection.in_transaction:  # it failed, or was interrupted
-                    self._connection.execute("ROLLBACK")
+
+def _to_row(block: Block) -> tuple[Value, ...]:
+    return block.slot, block.root, block.signed_root, block.ssz
+
+
+def _bring_up_to_date(database: Database) -> None:
+    with database.transaction():
+        statements = get_statements(database.get_version())  # another process may have done it meanwhile
+        database.migrate(statements, VERSION)
 
 
 def require_store(path: Path) -> None:
@@ -333,19 +354,3 @@ def require_store(path: Path) -> None:
     if not path.is_file():
         fix = "Name its folder with --ledger, or start one with: anchor init"
         raise Unavailable(f"There is no ledger in {path.parent}.", fix=fix)
-
-
-RESTORE: Final = "Bring the ledger back from a backup with: anchor import"
-
-
-@contextmanager
-def _told_plainly(path: Path) -> Iterator[None]:
-    """Turns SQLite's errors into ours."""
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        raise Unavailable(
-            f"{path} cannot be used now: {error}.", fix="Check the disk's space and the file's owner."
-        ) from None
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter where a message quotes damage
-        raise CorruptedLedger(f"{path} is damaged: {error}.", fix=RESTORE) from None

@@ -21,7 +21,9 @@ from anchor.node import production
 from anchor.node.clock import ManualClock
 from anchor.node.folder import open_reader
 from anchor.node.publishing import find_pending
-from anchor.node.store import Batch, Store
+from anchor.node.records import Batch
+from anchor.node.sqlite import Sqlite
+from anchor.node.store import Store
 from tests.node.tools import ALICE, NOW, make_manifest, make_publication, opened, publish, published
 
 Made = tuple[Path, bytes]
@@ -214,15 +216,15 @@ def test_killed_while_signing(ledger: Made, tmp_path: Path) -> None:
 
 def _fill_the_disk(patch: pytest.MonkeyPatch) -> None:
     """SQLite finds no further page."""
-    connect = Store._connect
+    connect = Sqlite.connect
 
-    def connect_to_a_full_disk(path: Path, mode: str) -> Store:
-        store = connect(path, mode)
-        pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
-        store._connection.execute(f"PRAGMA max_page_count = {pages}")
-        return store
+    def connect_to_a_full_disk(path: Path, mode: str) -> Sqlite:
+        database = connect(path, mode)
+        [(pages,)] = database.get("PRAGMA page_count")
+        database.get(f"PRAGMA max_page_count = {pages}")
+        return database
 
-    patch.setattr(Store, "_connect", connect_to_a_full_disk)
+    patch.setattr(Sqlite, "connect", connect_to_a_full_disk)
 
 
 def _fill_the_disk_between_epochs(patch: pytest.MonkeyPatch) -> None:
@@ -233,7 +235,7 @@ def _fill_the_disk_between_epochs(patch: pytest.MonkeyPatch) -> None:
         calls[0] += 1
         if calls[0] == 1:
             return commit(self, batch)
-        with self._transaction():
+        with self._database.transaction():
             raise sqlite3.OperationalError("database or disk is full")
 
     patch.setattr(Store, "commit", commit_once)

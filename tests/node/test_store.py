@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import astuple
 from pathlib import Path
 
 import pytest
 
 from anchor.errors import CorruptedLedger, Misuse, Unavailable
-from anchor.node.store import FILE, Batch, Block, Snapshot, Store, StoredEntry
+from anchor.node.records import Batch, Block, Snapshot, StoredEntry
+from anchor.node.sqlite import APPLICATION_ID
+from anchor.node.store import FILE, Store
+from anchor.node.tables import MIGRATIONS
 
 
 def _root(number: int) -> bytes:
@@ -37,7 +41,7 @@ def _batch(*slots: int, after: int = 0, kept: bool = False) -> Batch:
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     store = Store.create(tmp_path / FILE, "lab", b"genesis", reserved=0, may_sign=True)
-    store.commit(Batch(blocks=(_block(0),), snapshots=(_snapshot(0, kept=True),)))
+    store.commit(Batch(snapshots=(_snapshot(0, kept=True),)))
     yield store
     store.close()
 
@@ -51,7 +55,7 @@ def test_what_was_committed_is_there_after_reopening(tmp_path: Path, store: Stor
     assert (again.get_name(), again.get_genesis()) == ("lab", b"genesis")
     assert again.find_block(_root(9)) == _block(9)
     assert again.find_block(_root(11)) is None
-    assert again.find_block_before(7) == _block(0)
+    assert again.find_block_before(7) is None
     assert list(again.get_blocks(8, 10)) == [_block(8), _block(9)]
     assert [entry.position for entry in again.get_entries(9, 20)] == [9, 10]
     assert again.find_entry(8) == StoredEntry(8, _root(1008), 8, 77, b"entry 8")
@@ -99,9 +103,9 @@ def test_blocks_follow_the_newest(store: Store) -> None:
 def test_a_reader_sees_one_moment(tmp_path: Path, store: Store) -> None:
     reader = Store.open(tmp_path / FILE, writable=False)
     with reader.one_view():
-        assert reader.find_block_before(99) == _block(0)
+        assert reader.find_block_before(99) is None
         store.commit(_batch(8, 9))
-        assert reader.find_block_before(99) == _block(0)
+        assert reader.find_block_before(99) is None
     assert reader.find_block_before(99) == _block(9)
     reader.close()
 
@@ -130,14 +134,30 @@ def test_a_store_that_is_missing_foreign_or_newer(tmp_path: Path, store: Store) 
         Store.open(tmp_path / FILE, writable=True)
 
 
-def test_an_older_store_is_brought_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    Store.create(tmp_path / FILE, "lab", b"genesis", reserved=4, may_sign=True).close()
-    monkeypatch.setattr("anchor.node.store.VERSION", 2)
-    monkeypatch.setattr("anchor.node.store.MIGRATIONS", ("", "UPDATE ledger SET reserved = reserved + 1"))
+def _write_version_1(path: Path) -> None:
+    """A store as the first version of the tables had it."""
+    old = sqlite3.connect(path, isolation_level=None)
+    old.executescript(MIGRATIONS[0])
+    old.execute("INSERT INTO ledger VALUES (0, 'lab', x'67', 4, 1)")
+    old.execute("INSERT INTO snapshots VALUES (0, ?, 1, x'73')", (_root(0),))
+    old.executemany("INSERT INTO blocks VALUES (?, ?, ?, ?)", [astuple(_block(slot)) for slot in (8, 9)])
+    old.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    old.execute("PRAGMA user_version = 1")
+    old.close()
+
+
+@pytest.mark.parametrize("writable", [False, True])
+def test_an_older_store_is_brought_up_to_date(tmp_path: Path, writable: bool) -> None:
+    _write_version_1(tmp_path / FILE)
     for _ in range(2):  # the second time there is nothing left to do
-        store = Store.open(tmp_path / FILE, writable=True)
-        assert store.get_reserved() == 5
+        store = Store.open(tmp_path / FILE, writable=writable)
+        assert (store.get_name(), store.get_genesis(), store.get_reserved()) == ("lab", b"g", 4)
+        assert list(store.get_blocks(0, 99)) == [_block(8), _block(9)]
+        assert (store.get_final_slot(), store.get_oldest_slot(), store.get_side_blocks()) == (0, 0, [])
         store.close()
+    store = Store.open(tmp_path / FILE, writable=True)
+    store.commit(_batch(10, after=9))
+    store.close()
 
 
 @pytest.mark.parametrize("statement", ["DELETE FROM ledger", "UPDATE ledger SET reserved = 'x'"])

@@ -259,8 +259,14 @@ class ForkChoice(ProposerRules):
         """Raises an error unless a vote fits the store's time and blocks (validate_on_attestation)."""
         if not is_from_block:
             self.verify_target_epoch(store, data)
+        self.verify_voted_blocks(store, data)
+        slot, current_slot = data.slot, self.get_current_slot(store)
+        require_now(slot < current_slot, lambda: f"A vote of {slot} counts after it: now is {current_slot}.")
+
+    def verify_voted_blocks(self, store: Store, data: AttestationData) -> None:
+        """Raises an error unless the blocks that a vote names are known, and belong together."""
         slot, root, target = data.slot, data.beacon_block_root, data.target
-        epoch, current_slot = self.rules.compute_epoch_at_slot(slot), self.get_current_slot(store)
+        epoch = self.rules.compute_epoch_at_slot(slot)
         require(target.epoch == epoch, lambda: f"A vote of slot {slot} has a target of epoch {target.epoch}.")
         for known in (target.root, root):
             require_now(known in store.blocks, lambda: f"A vote of slot {slot} is for an unknown block.")
@@ -270,7 +276,6 @@ class ForkChoice(ProposerRules):
             target.root == checkpoint_block,
             lambda: f"A vote's target is {target.root.hex()}, and its head follows {checkpoint_block.hex()}.",
         )
-        require_now(slot < current_slot, lambda: f"A vote of {slot} counts after it: now is {current_slot}.")
 
     def verify_target_epoch(self, store: Store, data: AttestationData) -> None:
         """Raises an error unless a vote's target is of this epoch or the previous one."""

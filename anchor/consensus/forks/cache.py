@@ -16,6 +16,10 @@ class Cache(Generic[V]):
         self._size = size
         self._results: OrderedDict[Hashable, V] = OrderedDict()
 
+    def find(self, key: Hashable) -> V | None:
+        """The result under `key`, where it is at hand."""
+        return self._results.get(key)
+
     def get(self, key: Hashable, compute: Callable[[], V]) -> V:
         """The result under `key`; `compute()` makes it when it is not at hand."""
         try:

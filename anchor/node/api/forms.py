@@ -12,7 +12,7 @@ from anchor.node.api.describe import DIGEST, describe, record
 from anchor.node.chain import Status
 from anchor.node.node import Receipt
 from anchor.node.reading import Found, Horizon, Named, Published
-from anchor.node.store import Block
+from anchor.node.records import Block
 
 COUNT: Final = {"type": "integer", "minimum": 0}
 TEXT: Final = {"type": "string"}

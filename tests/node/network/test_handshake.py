@@ -20,7 +20,7 @@ from anchor.errors import (
 from anchor.merkle.scope import schema_of
 from anchor.node.network.handshake import MAX_HANDSHAKE_BYTES, Dialler, Hello, Identity, Listener, Welcome
 from anchor.node.network.identity import FILE, load_identity
-from tests.node.network.tools import allow, make_identity
+from tests.node.network.wires import allow, make_identity
 from tests.node.tools import Random
 
 ALICE, BOB = make_identity("alice", url="http://alice:1"), make_identity("bob")

@@ -16,7 +16,7 @@ from anchor.node.network.handshake import Dialler
 from anchor.node.network.link import MAX_KNOWN, MAX_PINGS, MAX_QUEUED, REFUSED
 from anchor.node.network.links import MAX_STRANGERS_PER_ADDRESS, PATH, make_session
 from anchor.node.network.messages import MAX_FRAME
-from tests.node.network.tools import Site, allow, make_identity, peer, serving, stranger
+from tests.node.network.wires import Site, allow, make_identity, peer, serving, stranger
 from tests.node.tools import Random
 
 

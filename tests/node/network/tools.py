@@ -1,103 +1,122 @@
-"""Identities, and peers on loopback that say what a test wants."""
+"""What the network's tests share: a network by the wall clock, its nodes in one process, a protection."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from random import Random
 
-import aiohttp
-from aiohttp import web
+from anchor.consensus.bls import Bls, NoSignatures, Signatures
+from anchor.consensus.containers.ledger import Genesis
+from anchor.consensus.duties import Keyring
+from anchor.consensus.forks.ledger import Ledger
+from anchor.consensus.forks.ledger.genesis import compute_config
+from anchor.consensus.presets import LEDGER
+from anchor.node.folder import start_store
+from anchor.node.network.simulator import Links, SimulatedNode, Simulation
+from anchor.node.store import FILE, Store
+from anchor.params import WALL_CLOCK
+from tests.consensus.ledgers import GENESIS_TIME, make_genesis, make_secret_key
 
-from anchor.consensus.schemes import SigningKey
-from anchor.errors import AnchorError
-from anchor.node.network.handshake import Dialler, Identity
-from anchor.node.network.link import Link
-from anchor.node.network.links import PATH, Links
-from anchor.params import SCHEME_ED25519
-from tests.node.tools import Random
-
-NETWORK = bytes(range(32))
-VERSION = b"\x12\x34\x56\x78"
-
-
-def make_identity(name: str, network: bytes = NETWORK, url: str = "") -> Identity:
-    """A node, the same for the same name."""
-    return Identity(SigningKey(SCHEME_ED25519, name.encode().ljust(32, b"\0")), network, VERSION, url)
-
-
-def allow(*_: object) -> None:
-    """Judges nobody."""
+SLOT = 2
+"""Seconds."""
 
 
-def allow_all(*_: object) -> str:
-    """Refuses nobody."""
-    return ""
+class Unsigned(NoSignatures):
+    """Signs at once what nobody verifies."""
+
+    def sign(self, secret_key: int, message: bytes) -> bytes:
+        return (sha256(message).digest() * 3)[:96]
+
+    def aggregate(self, signatures: Sequence[bytes]) -> bytes:
+        return signatures[0]
 
 
-class Site:
-    """A node of nothing but links: it notes what it is sent."""
+@dataclass
+class StrictProtection:
+    """Remembers everything; for ever, as what is on disk does."""
 
-    def __init__(self, name: str, *, most: int = 8, refuse=allow_all, url: str = "") -> None:  # type: ignore[no-untyped-def]
-        self.links = Links(make_identity(name, url=url), most, Random(name.encode()), refuse)
-        self.frames: list[bytes] = []
-        self.met: list[Link] = []
-        self.errors: list[AnchorError] = []
-        self.url = ""
+    blocks: dict[tuple[bytes, int], bytes] = field(default_factory=dict)
+    votes: dict[bytes, list[tuple[int, int, bytes]]] = field(default_factory=dict)
 
-    async def converse(self, link: Link) -> None:
-        """Notes every frame."""
+    def allow_block(self, pubkey: bytes, slot: int, signing_root: bytes) -> bool:
+        return self.blocks.setdefault((pubkey, slot), signing_root) == signing_root
 
-        async def on_frame(frame: bytes) -> None:
-            self.frames.append(frame)
+    def allow_attestation(
+        self, pubkeys: Sequence[bytes], source: int, target: int, signing_root: bytes
+    ) -> list[bytes]:
+        vote = (source, target, signing_root)
+        allowed = [pubkey for pubkey in pubkeys if not self._is_offence(pubkey, vote)]
+        for pubkey in allowed:
+            self.votes.setdefault(pubkey, []).append(vote)
+        return allowed
 
-        self.met.append(link)
-        try:
-            await link.talk(on_frame)
-        except AnchorError as error:
-            self.errors.append(error)
-
-    async def answer(self, request: web.Request) -> web.StreamResponse:
-        """The route."""
-        try:
-            return await self.links.accept(request, self.converse)
-        except AnchorError as error:
-            self.errors.append(error)
-            return web.Response(status=503, text=error.what)
+    def _is_offence(self, pubkey: bytes, vote: tuple[int, int, bytes]) -> bool:
+        source, target, root = vote
+        return any(
+            (t == target and r != root) or (s < source and target < t) or (source < s and t < target)
+            for s, t, r in self.votes.get(pubkey, ())
+        )
 
 
-@asynccontextmanager
-async def serving(name: str, **options: object) -> AsyncIterator[Site]:
-    """A site on loopback."""
-    site = Site(name, **options)  # type: ignore[arg-type]
-    app = web.Application()
-    app.router.add_get(PATH, site.answer)
-    runner = web.AppRunner(app, shutdown_timeout=1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    site.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    try:
-        yield site
-    finally:
-        site.links.drop_all()
-        await runner.cleanup()
+@dataclass
+class Hands:
+    """Some validators' keys, and what they signed."""
+
+    keyring: Keyring
+    protection: StrictProtection = field(default_factory=StrictProtection)
 
 
-@asynccontextmanager
-async def stranger(url: str) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-    """A websocket over which nothing was said yet."""
-    async with (
-        aiohttp.ClientSession() as session,
-        session.ws_connect(f"{url}{PATH}", autoping=False, max_msg_size=0) as socket,
-    ):
-        yield socket
+def make_network_genesis(validators: int) -> Genesis:
+    """A network by the wall clock."""
+    return make_genesis(WALL_CLOCK, validators).replace(seconds_per_slot=SLOT)
 
 
-@asynccontextmanager
-async def peer(url: str, identity: Identity) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-    """A websocket after a handshake."""
-    async with stranger(url) as socket:
-        dialler = Dialler(identity, Random(identity.public), allow)
-        await socket.send_bytes(dialler.greet())
-        _, answer = dialler.on_welcome(await socket.receive_bytes())
-        await socket.send_bytes(answer)
-        yield socket
+def make_hands(bls: Bls, indices: Sequence[int]) -> Hands:
+    """The keys of the validators with these numbers."""
+    secrets = [make_secret_key(index) for index in indices]
+    return Hands(Keyring(bls, {Bls().sk_to_pk(secret): secret for secret in secrets}))
+
+
+def make_store(folder: Path, genesis: Genesis) -> None:
+    """A new store in `folder`, which is made."""
+    folder.mkdir()
+    ledger = Ledger(LEDGER, compute_config(genesis), Bls())
+    state = ledger.initialize_ledger_state(genesis)
+    start_store(folder, "net", genesis, ledger, state, reserved=0, may_sign=True).close()
+
+
+def open_store(folder: Path) -> Store:
+    """The store in `folder`."""
+    return Store.open(folder / FILE, writable=True)
+
+
+def make_node(
+    folder: Path, number: int, genesis: Genesis, indices: Sequence[int], *, signs: bool
+) -> SimulatedNode:
+    """A node with the keys of validators `indices`, and a store of its own."""
+    home = folder / str(number)
+    make_store(home, genesis)
+    bls: Bls = Bls() if signs else Unsigned()
+    signatures: Signatures | None = None if signs else bls
+    return SimulatedNode(number, lambda: open_store(home), make_hands(bls, indices), signatures)
+
+
+def make_simulation(
+    folder: Path,
+    nodes: int = 4,
+    validators: int = 16,
+    *,
+    signs: bool = False,
+    seed: int = 1,
+    links: Links | None = None,
+) -> Simulation:
+    """A network at its genesis, its validators shared out evenly."""
+    genesis = make_network_genesis(validators)
+    made = [
+        make_node(folder, number, genesis, range(number, validators, nodes), signs=signs)
+        for number in range(nodes)
+    ]
+    return Simulation(made, GENESIS_TIME * 1000, Random(seed), links or Links())

@@ -1,0 +1,110 @@
+"""SQLite, as a store uses it: one file, every transaction synced to it, and its errors told as ours."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Self
+
+from anchor.errors import CorruptedLedger, Unavailable
+from anchor.node.database import RESTORE, Value
+
+APPLICATION_ID: Final = 0x616E6368  # "anch"
+PRAGMAS: Final = (
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "busy_timeout = 10000",
+    "trusted_schema = OFF",
+    "cell_size_check = ON",
+)
+
+
+class Sqlite:
+    """A connection to the store in one file."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection, self._path = connection, path
+
+    @classmethod
+    def connect(cls, path: Path, mode: str) -> Self:
+        """The file at `path`; `mode` is SQLite's: ro, rw, rwc."""
+        with _told_plainly(path):
+            connection = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None
+            )
+            for pragma in PRAGMAS if mode != "ro" else PRAGMAS[2:]:
+                connection.execute(f"PRAGMA {pragma}")
+        return cls(connection, path)
+
+    @property
+    def place(self) -> str:
+        """What messages call it."""
+        return str(self._path)
+
+    def close(self) -> None:
+        """Lets the file go."""
+        self._connection.close()
+
+    def get_version(self) -> int:
+        """Of the tables. Raises CorruptedLedger when this is no ledger's store."""
+        [(application,)], [(version,)] = self.get("PRAGMA application_id"), self.get("PRAGMA user_version")
+        if application != APPLICATION_ID:
+            raise CorruptedLedger(f"{self._path} is not a ledger's store.")
+        return int(version)
+
+    def migrate(self, statements: Sequence[str], version: int) -> None:
+        """Runs `statements` and records that they lead to `version`; in a transaction."""
+        for statement in statements:
+            self.run(statement)
+        self.run(f"PRAGMA application_id = {APPLICATION_ID}")
+        self.run(f"PRAGMA user_version = {version}")
+
+    def get(self, sql: str, *values: Value) -> list[tuple[Any, ...]]:
+        """All rows that `sql` selects."""
+        with _told_plainly(self._path):
+            return self._connection.execute(sql, values).fetchall()
+
+    def run(self, sql: str, *values: Value) -> int:
+        """Changes something; returns how many rows."""
+        return self._connection.execute(sql, values).rowcount
+
+    def run_many(self, sql: str, rows: Sequence[tuple[Value, ...]]) -> None:
+        """Runs `sql` once a row."""
+        self._connection.executemany(sql, rows)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """The body's changes: all of them, durable when it ends, or none."""
+        with _told_plainly(self._path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            finally:
+                if self._connection.in_transaction:  # it failed, or was interrupted
+                    self._connection.execute("ROLLBACK")
+
+    @contextmanager
+    def one_view(self) -> Iterator[None]:
+        """In the body, all reads see the same moment, whatever another process commits meanwhile."""
+        with _told_plainly(self._path):
+            self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._connection.execute("ROLLBACK")
+
+
+@contextmanager
+def _told_plainly(path: Path) -> Iterator[None]:
+    """Turns SQLite's errors into ours."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise Unavailable(
+            f"{path} cannot be used now: {error}.", fix="Check the disk's space and the file's owner."
+        ) from None
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter where a message quotes damage
+        raise CorruptedLedger(f"{path} is damaged: {error}.", fix=RESTORE) from None
