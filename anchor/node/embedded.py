@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 from anchor.consensus.containers.entries import SignedEntry
 from anchor.errors import AnchorError, Unavailable
@@ -19,6 +19,9 @@ from anchor.node.intake import sift
 from anchor.node.service import Service
 from anchor.node.writer import Gauges, Refresh
 
+if TYPE_CHECKING:
+    from anchor.node.network.driver import Driver
+
 P = ParamSpec("P")
 T = TypeVar("T")
 MAX_SUBMITTED: Final = 256
@@ -29,7 +32,7 @@ Waiting = list[tuple[SignedEntry, asyncio.Future[int]]]
 class Embedded:
     """Writes with the committee's `seed`."""
 
-    network = None
+    network: Driver | None = None
 
     def __init__(self, folder: Path, seed: bytes, clock: Clock) -> None:
         self._folder, self._seed, self._clock = folder, seed, clock

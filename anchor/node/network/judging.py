@@ -14,7 +14,7 @@ from anchor.node.network.peers import Fault
 from anchor.node.network.traffic import Received
 
 NEW, KNOWN, EARLY, INVALID, MALFORMED = "new", "known", "early", "invalid", "malformed"
-FLOOD, UNASKED, FAILED = "flood", "unasked", "failed"
+FLOOD, UNASKED, ANSWER, FAILED = "flood", "unasked", "answer", "failed"
 """What can come of a frame; the last: this node could not judge it."""
 HEAD: Final = 5
 """Bytes of a frame before its record."""

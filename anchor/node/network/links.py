@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final, TypeVar
@@ -41,6 +41,7 @@ MAX_STRANGERS: Final = 16
 """Handshakes at once of those who dial: each may hold a frame's bytes."""
 MAX_STRANGERS_PER_ADDRESS: Final = 8
 MAX_PEERS_PER_ADDRESS: Final = 16
+MAX_REACHED: Final = 1024
 KEPT_FOR_OWN: Final = 4
 """Of so many places one is kept for peers that this node dials: strangers cannot take all."""
 Converse = Callable[[Link], Awaitable[None]]
@@ -58,6 +59,8 @@ class Links:
         """By identity."""
         self.strangers: Counter[str] = Counter()
         """In a handshake now, by address."""
+        self.reached: OrderedDict[str, bytes] = OrderedDict()
+        """Who answered last at an address that was dialled."""
 
     async def accept(self, request: web.Request, converse: Converse) -> web.StreamResponse:
         """Serves a peer that dials, until the link ends.
@@ -91,7 +94,7 @@ class Links:
         """
         socket = await _within(_connect(session, url))
         try:
-            hello = await _within(self._send_hello(socket))
+            hello = await _within(self._send_hello(socket, url))
         except AnchorError as error:
             await hang_up(socket, "" if isinstance(error, Unavailable) else error.what)
             raise
@@ -111,13 +114,11 @@ class Links:
         await socket.send_bytes(listener.on_hello(await _read_message(socket)))
         return listener.on_signature(await _read_message(socket))
 
-    async def _send_hello(self, socket: Socket) -> Hello:
+    async def _send_hello(self, socket: Socket, url: str) -> Hello:
         dialler = Dialler(self.own, self._randomness, self._judge)
         await socket.send_bytes(dialler.greet())
         hello, answer = dialler.on_welcome(await _read_message(socket))
-        known = self.all.get(hello.identity)
-        if known is not None and known.is_dialled:
-            raise RefusedPeer("It is connected already, under another address.")
+        self._note(url, hello.identity)  # before the other side takes this link for the newer one
         await socket.send_bytes(answer)
         return hello
 
@@ -140,6 +141,14 @@ class Links:
             raise Unavailable(f"{MAX_PEERS_PER_ADDRESS} peers are connected from this address already.")
 
     # Links
+
+    def _note(self, url: str, peer: bytes) -> None:
+        """Remembers who answered at an address. Raises RefusedPeer for one that was dialled elsewhere."""
+        self.reached[url] = peer
+        if len(self.reached) > MAX_REACHED:
+            self.reached.popitem(last=False)
+        if peer in self.all and self.all[peer].is_dialled:
+            raise RefusedPeer("It is connected already, under another address.")
 
     async def _keep(self, link: Link, converse: Converse) -> None:
         """One link to a peer: of two that were opened from both sides, both nodes keep the same."""

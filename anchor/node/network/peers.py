@@ -152,6 +152,10 @@ class AddressBook:
         due = [one for one in self._addresses.values() if one.next_try <= now]
         return [one.url for one in sorted(due, key=lambda one: (one.source is not None, one.failures))]
 
+    def is_listed(self, url: str) -> bool:
+        """Whether an address is the operator's own choice."""
+        return url in self._addresses and self._addresses[url].source is None
+
     def on_success(self, url: str) -> None:
         """A peer was reached at `url`."""
         if url in self._addresses:

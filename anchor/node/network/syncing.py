@@ -109,9 +109,9 @@ class Syncer:
         return self._target is not None
 
     @property
-    def target_slot(self) -> int:
-        """Where the run goes; 0 without one."""
-        return 0 if self._target is None else self._target.head_slot
+    def target_root(self) -> bytes:
+        """The head to which the run goes; empty without one."""
+        return b"" if self._target is None else bytes(self._target.head_root)
 
     def on_status(self, peer: Peer, status: PeerStatus) -> None:
         """A peer said how it stands."""

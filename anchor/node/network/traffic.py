@@ -22,7 +22,6 @@ RATES: Final[dict[Kind, tuple[float, float]]] = {
     Kind.ADDRESSES: (0.1, 5),
     Kind.GET_BLOCKS_BY_RANGE: (4, 32),
     Kind.GET_BLOCKS_BY_ROOT: (4, 32),
-    Kind.GOODBYE: (1, 2),
 }
 """Frames of a kind that a peer may send a second, and at once. Answers are counted by their questions."""
 MAX_WAITING: Final = 512
@@ -79,7 +78,7 @@ class Inbox:
         """The next frames, at least one and at most `most`."""
         async with self._changed:
             await self._changed.wait_for(lambda: len(self) > 0)
-            taken = []
+            taken: list[Received] = []
             while len(taken) < most and (queue := self._blocks or self._others):
                 taken.append(queue.popleft())
             self._bytes -= sum([len(received.frame) for received in taken])
