@@ -282,6 +282,12 @@ class Chain:
 
         Raises Misuse in a copy that only reads, Invalid for entries that it refuses.
         """
+        if self._store.is_copied():
+            raise Misuse(
+                "This ledger's folder is a copy, or moved to another disk, and only reads: its original may be signing.",
+                fix="Go on in the original. When it is gone for good, bring the ledger back from this copy: "
+                "anchor export -o FILE, then anchor import FILE FOLDER --take-over.",
+            )
         if not self._store.may_sign():
             raise Misuse(
                 "This copy of the ledger only reads: its original may still be signing.",

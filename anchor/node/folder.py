@@ -83,7 +83,7 @@ def start_store(
     return store
 
 
-def write_description(folder: Path, chain: Chain) -> dict[str, Any]:
+def write_description(folder: Path, chain: Chain, *, operators: int = 1) -> dict[str, Any]:
     """Writes down what others need to trust the network, and returns it."""
     genesis, status = chain.genesis, chain.get_status()
     description = {
@@ -92,8 +92,10 @@ def write_description(folder: Path, chain: Chain) -> dict[str, Any]:
         "network_id": f"0x{status.network_id.hex()}",
         "genesis_fork_version": f"0x{genesis.fork_version.hex()}",
         "genesis": format_checkpoint(status.genesis),
+        "genesis_time": int(genesis.genesis_time),
+        "seconds_per_slot": int(genesis.seconds_per_slot),
         "validators": len(genesis.deposits),
-        "operators": 1,
+        "operators": operators,
         "administrators": [format_identity(key) for key in genesis.administrators],
     }
     write_new(folder / NETWORK, json.dumps(description, indent=2).encode() + b"\n")

@@ -220,6 +220,10 @@ class Store:
         """The last epoch in which anything may have been signed."""
         return int(self._value(int, "SELECT reserved FROM ledger"))
 
+    def is_copied(self) -> bool:
+        """Whether this is another file than the ledger began in."""
+        return False
+
     def may_sign(self) -> bool:
         """False in a copy whose original may still be in use."""
         return bool(self._value(int, "SELECT may_sign FROM ledger"))

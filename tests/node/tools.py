@@ -60,6 +60,10 @@ def make_ledger(folder: Path, clock: Clock | None = None) -> bytes:
     return unlock_seed(folder, PHRASE)
 
 
+def make_original(folder: Path) -> None:
+    """Makes a copied ledger forget that it is a copy."""
+
+
 @contextmanager
 def opened(folder: Path, seed: bytes, clock: Clock | None = None) -> Iterator[Service]:
     """The ledger's service; nobody else may hold the folder."""
