@@ -10,7 +10,7 @@ What a handler knows of a node is here: `read` with a method of `Reader`, `submi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -127,6 +127,11 @@ class Node:
         """Whether the ledger is as it should be now."""
         health = judge_health(self.status, self._reader.chain.genesis, self.clock.now())
         return health if self._writer is None else self._writer.judge_health(health)
+
+    def count(self) -> Iterable[str]:
+        """Lines of the counters of what peers send."""
+        network = None if self._writer is None else self._writer.network
+        return () if network is None else network.company.counter.format()
 
     def measure(self) -> Gauges:
         """What metrics show of the writer."""

@@ -50,7 +50,7 @@ async def get_health(front: Front, _: web.Request) -> web.StreamResponse:
 
 async def get_metrics(front: Front, _: web.Request) -> web.StreamResponse:
     """Counters and gauges."""
-    lines = [*format_gauges(_measure(front)), *front.counter.format()]
+    lines = [*format_gauges(_measure(front)), *front.counter.format(), *front.node.count()]
     return web.Response(
         body="\n".join([*lines, ""]).encode(),
         headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"},

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from anchor.consensus.text import format_duration, format_identity
 from anchor.errors import MalformedFile
@@ -23,8 +23,6 @@ from anchor.node.network.peers import AddressBook, ClockJudge, Fault, Standings
 from anchor.node.network.syncing import Ask
 from anchor.node.network.traffic import Allowances, MessageCounter, Seen
 
-DEFAULT_MAX_PEERS: Final = 32
-
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -32,7 +30,7 @@ class Settings:
 
     listed: tuple[str, ...] = ()
     """Addresses to dial."""
-    most: int = DEFAULT_MAX_PEERS
+    most: int = 32
     """Peers at once."""
     url: str = ""
     """Where this node can be reached; empty: nobody is told."""
@@ -129,20 +127,30 @@ class Company:
         self.clocks.on_gone(peer)
 
     def describe(self) -> list[dict[str, Any]]:
-        """The peers that are connected, for whoever may know their addresses."""
+        """The peers that are connected, for anyone."""
+        return [self._describe(link) for link in self.links.all.values()]
+
+    def describe_fully(self) -> list[dict[str, Any]]:
+        """The same, for operators."""
         now = time.time()
         return [
             {
-                "peer": format_identity(link.peer),
-                "direction": "out" if link.is_dialled else "in",
+                **self._describe(link),
                 "address": link.address,
                 "url": link.url,
-                "head_slot": self.statuses[link.peer].head_slot if link.peer in self.statuses else 0,
                 "points": round(self.standings.get_points(link.peer, now), 1),
                 "waiting": link.frames.qsize(),
             }
             for link in self.links.all.values()
         ]
+
+    def _describe(self, link: Link) -> dict[str, Any]:
+        status = self.statuses.get(link.peer)
+        return {
+            "peer": format_identity(link.peer),
+            "direction": "out" if link.is_dialled else "in",
+            "head_slot": 0 if status is None else int(status.head_slot),
+        }
 
     def save(self) -> Callable[[], None]:
         """What writes down the addresses and the bans of this moment; it may run in another thread."""

@@ -10,8 +10,8 @@ Who may connect and who is blamed is `company`'s to know, what is missing `catch
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Coroutine, Sequence
+from typing import Any, Final
 
 from aiohttp import web
 
@@ -24,6 +24,7 @@ from anchor.node.network.answering import Answerer
 from anchor.node.network.catching_up import CatchingUp
 from anchor.node.network.company import Company, Settings
 from anchor.node.network.dialling import Dialling
+from anchor.node.network.faults import Faults
 from anchor.node.network.judging import Judged, compute_digest, judge, read_head
 from anchor.node.network.link import Link
 from anchor.node.network.messages import Kind, Message, PeerStatus, decode_message
@@ -48,8 +49,7 @@ class Driver:
 
     def __init__(self, runner: Runner, company: Company, settings: Settings, clock: Clock) -> None:
         self.runner, self.company, self.settings, self._clock = runner, company, settings, clock
-        self.skew_ms = 0
-        """By which an injected fault sets the clock wrong."""
+        self.faults = Faults(company, are_allowed=settings.has_faults)
         self.changed = asyncio.Event()
         """Set when the chain may have moved."""
         self.inbox = Inbox()
@@ -59,22 +59,20 @@ class Driver:
 
     def now_ms(self) -> int:
         """Unix milliseconds."""
-        return self._clock.now_ms() + self.skew_ms
+        return self._clock.now_ms() + self.faults.skew_ms
 
     # Its life
 
     async def run(self) -> None:
         """Takes part, for ever. Raises CorruptedLedger."""
-        async with asyncio.TaskGroup() as tasks:
-            for work in (
-                self._tick(),
-                self._judge(),
-                self.catching_up.run(),
-                self._dialling.run(),
-                self._tell(),
-                self._save(),
-            ):
-                tasks.create_task(work)
+        await run_all(
+            self._tick(),
+            self._judge(),
+            self.catching_up.run(),
+            self._dialling.run(),
+            self._tell(),
+            self._save(),
+        )
 
     async def accept(self, request: web.Request) -> web.StreamResponse:
         """Serves a peer that dials. Raises as `Links.accept` does."""
@@ -235,6 +233,17 @@ class Driver:
             self.catching_up.wanted.on_found(judged.root)
         if judged.missing:
             self.catching_up.want(judged.missing, item.peer, judged.root)
+
+
+async def run_all(*work: Coroutine[Any, Any, None]) -> None:
+    """Does several things that never end; raises what ends one of them, once all have ended."""
+    tasks = [asyncio.create_task(one) for one in work]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 HANDLERS: Final = {
