@@ -56,25 +56,24 @@ class Networked:
 
     async def start(self) -> None:
         """Opens ledger and validators. Raises Unavailable when another process has one of them."""
-        loop = asyncio.get_running_loop()
-        engine, own = await loop.run_in_executor(self._thread, self._open)
-        self._runner = Runner(engine, self._thread)
-        self._progress = await self._runner.run(engine.get_progress)
-        company = Company(self._folder, own, self._settings, engine.ledger.scope, os.urandom)
+        own = await asyncio.get_running_loop().run_in_executor(self._thread, self._open)
+        scope = self._runner.engine.ledger.scope
+        company = Company(self._folder, own, self._settings, scope, os.urandom)
         self.network = self._driver = Driver(self._runner, company, self._settings, self._clock)
 
-    def _open(self) -> tuple[Engine, Identity]:
-        opened = self._opened
-        opened.enter_context(hold_folder(self._folder, patience=0, on_wait=lambda _: None))
-        self._store = opened.enter_context(closing(Store.open(self._folder / FILE, writable=True)))
-        chain = Chain(self._store)
-        network_id = chain.get_head().state.genesis_validators_root
-        validators = None
-        if self._keystores is not None:
-            validators = opened.enter_context(open_validators(*self._keystores, network_id))
-        key = load_identity(self._folder, os.urandom)
-        own = Identity(key, network_id, chain.genesis.fork_version, self._settings.url)
-        return Engine(self._store, validators), own
+    def _open(self) -> Identity:
+        with ExitStack() as opened:
+            opened.enter_context(hold_folder(self._folder, patience=0, on_wait=lambda _: None))
+            self._store = opened.enter_context(closing(Store.open(self._folder / FILE, writable=True)))
+            chain, validators = Chain(self._store), None
+            network_id = chain.get_head().state.genesis_validators_root
+            if self._keystores is not None:
+                validators = opened.enter_context(open_validators(*self._keystores, network_id))
+            engine = Engine(self._store, validators)
+            self._runner, self._progress = Runner(engine, self._thread), engine.get_progress()
+            key = load_identity(self._folder, os.urandom)
+            self._opened = opened.pop_all()
+        return Identity(key, network_id, chain.genesis.fork_version, self._settings.url)
 
     async def stop(self) -> None:
         """Lets ledger and validators go."""
