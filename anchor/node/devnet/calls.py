@@ -1,4 +1,4 @@
-"""What is asked of a devnet's nodes over HTTP. They are this machine's own; what they say is still bounded."""
+"""What is asked of a devnet's nodes over HTTP. They are this machine's own; what they say is bounded."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def ask(
         response = connection.getresponse()
         status, text = response.status, response.read(MAX_BYTES)
     except (OSError, HTTPException) as error:
-        raise Unavailable(f"Node {member.number} does not answer: {error}.", fix="See: anchor devnet status") from None
+        raise Unavailable(
+            f"Node {member.number} does not answer: {error}.", fix="See: anchor devnet status"
+        ) from None
     finally:
         connection.close()
     return _read(member, status in takes, status, text)
@@ -53,5 +55,7 @@ def _read(member: Member, is_taken: bool, status: int, text: bytes) -> Any:
     if not isinstance(values, dict):
         raise Unavailable(f"Node {member.number} answers {status}, and not in JSON.")
     if not is_taken:
-        raise Unavailable(f"Node {member.number} refuses ({status}): {values.get('what', 'it gave no reason')}")
+        raise Unavailable(
+            f"Node {member.number} refuses ({status}): {values.get('what', 'it gave no reason')}"
+        )
     return values.get("data", values)

@@ -30,6 +30,10 @@ class Member:
     """Of its process, when it was started."""
     born: int | None = None
     """When that process started, in the system's ticks: its number may be another process's by now."""
+    unheard: list[str] = field(default_factory=list)
+    """Addresses of the nodes that it does not talk to: a partition."""
+    skew_ms: int = 0
+    """By which its clock is ahead of the devnet's."""
 
     @property
     def url(self) -> str:
@@ -45,7 +49,7 @@ class Plan:
     seconds_per_slot: int
     token: str
     """Of the operator, for every node."""
-    offset_ms: int = 0
+    behind_ms: int = 0
     """By which the devnet's clock is behind the machine's: the time for which it was stopped."""
     members: list[Member] = field(default_factory=list)
 

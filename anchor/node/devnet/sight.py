@@ -46,7 +46,7 @@ def look_at(member: Member) -> Sight:
     if not is_alive(member):
         return Sight(member.number, False, words="it is not running")
     try:
-        status = ask(member, "/anchor/v1")
+        status = ask(member, "/anchor/v1/status")
         health = ask(member, "/health", takes=(200, 503))
     except Unavailable as error:
         return Sight(member.number, True, words=error.what)
