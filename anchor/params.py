@@ -100,7 +100,6 @@ PAYLOAD_STATUS_EMPTY: Final = 0
 PAYLOAD_STATUS_FULL: Final = 1
 PAYLOAD_STATUS_PENDING: Final = 2
 ATTESTATION_TIMELINESS_INDEX: Final = 0
-PTC_TIMELINESS_INDEX: Final = 1
 NUM_BLOCK_TIMELINESS_DEADLINES: Final = 2
 FINALIZED_ROOT_GINDEX_GLOAS: Final = 735
 CURRENT_SYNC_COMMITTEE_GINDEX_GLOAS: Final = 2945
@@ -112,6 +111,8 @@ EXECUTION_BLOCK_HASH_GINDEX_GLOAS: Final = 2856
 # ledger (specs/03-ledger §1)
 DOMAIN_ENTRY: Final = bytes.fromhex("a0000000")
 DOMAIN_ADMISSION: Final = bytes.fromhex("a1000000")
+DOMAIN_PEER: Final = bytes.fromhex("a2000000")
+"""Of a node's signature over the handshake with another (specs/06-network §4)."""
 ENTRY_SCHEMA_VERSION: Final = 1
 FAR_FUTURE_POSITION: Final = UINT64_MAX
 """The entry position of what has not happened."""
@@ -126,6 +127,13 @@ STAGE_DEVELOPMENT: Final = 0
 STAGE_STAGING: Final = 1
 STAGE_PRODUCTION: Final = 2
 STAGE_ARCHIVED: Final = 3
+STAGES: Final = {
+    "development": STAGE_DEVELOPMENT,
+    "staging": STAGE_STAGING,
+    "production": STAGE_PRODUCTION,
+    "archived": STAGE_ARCHIVED,
+}
+"""By the names that people use."""
 
 SCHEME_ED25519: Final = 1
 SCHEME_ML_DSA_65: Final = 2

@@ -16,6 +16,7 @@ from anchor.consensus.presets import LEDGER
 from anchor.consensus.text import format_checkpoint, format_identity
 from anchor.errors import CorruptedLedger, Misuse
 from anchor.files import PRIVATE, new_folder, read_bounded, write_new
+from anchor.lock import hold_folder
 from anchor.merkle.scope import schema_of
 from anchor.node.batches import make_snapshot
 from anchor.node.chain import Chain, compute_block_root
@@ -32,7 +33,6 @@ from anchor.node.keys import (
     encode_key_file,
     encrypt_secret,
 )
-from anchor.node.lock import hold_folder
 from anchor.node.production import make_keyring
 from anchor.node.records import Batch
 from anchor.node.service import Service
@@ -83,7 +83,7 @@ def start_store(
     return store
 
 
-def write_description(folder: Path, chain: Chain) -> dict[str, Any]:
+def write_description(folder: Path, chain: Chain, *, operators: int = 1) -> dict[str, Any]:
     """Writes down what others need to trust the network, and returns it."""
     genesis, status = chain.genesis, chain.get_status()
     description = {
@@ -92,8 +92,10 @@ def write_description(folder: Path, chain: Chain) -> dict[str, Any]:
         "network_id": f"0x{status.network_id.hex()}",
         "genesis_fork_version": f"0x{genesis.fork_version.hex()}",
         "genesis": format_checkpoint(status.genesis),
+        "genesis_time": int(genesis.genesis_time),
+        "seconds_per_slot": int(genesis.seconds_per_slot),
         "validators": len(genesis.deposits),
-        "operators": 1,
+        "operators": operators,
         "administrators": [format_identity(key) for key in genesis.administrators],
     }
     write_new(folder / NETWORK, json.dumps(description, indent=2).encode() + b"\n")
@@ -113,16 +115,19 @@ def open_writer(
 ) -> Iterator[Service]:
     """The ledger in `folder`, written to by nobody else for the length of the body.
 
-    Raises CorruptedLedger when `seed` is not its committee's, Unavailable when it stays in use elsewhere.
+    Raises CorruptedLedger when `seed` is not its committee's, Unavailable when it stays in use elsewhere,
+    InvalidCheckpoint when its chain conflicts with a checkpoint in the code.
     """
     require_store(folder / FILE)
     with (
         hold_folder(folder, patience=patience, on_wait=on_wait),
         closing(Store.open(folder / FILE, writable=True)) as store,
     ):
-        genesis, administrator = Chain(store).genesis, derive_administrator_key(seed)
+        chain, administrator = Chain(store), derive_administrator_key(seed)
+        genesis = chain.genesis
         if administrator.public.public_key not in genesis.administrators:
             raise CorruptedLedger(f"{folder / KEYS} holds another ledger's keys.", fix=RESTORE)
+        chain.verify_hardcoded()
         yield Service(store, make_keyring(seed, len(genesis.deposits)), administrator, clock)
 
 

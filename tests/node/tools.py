@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from hashlib import sha256
 from pathlib import Path
 
@@ -30,6 +30,8 @@ from anchor.node.folder import create_ledger, open_writer, unlock_seed
 from anchor.node.keys import derive_administrator_key, derive_root_key, derive_signing_keys
 from anchor.node.publishing import Author, write_publication
 from anchor.node.service import Service
+from anchor.node.sqlite import Sqlite
+from anchor.node.store import FILE
 
 NOW = 1_800_000_000
 PHRASE = "correct horse"
@@ -58,6 +60,12 @@ def make_ledger(folder: Path, clock: Clock | None = None) -> bytes:
         patch.setattr(keys, "SCRYPT_N", 1 << 4)
         create_ledger(folder, "lab", PHRASE, clock=clock or ManualClock(NOW), randomness=Random())
     return unlock_seed(folder, PHRASE)
+
+
+def make_original(folder: Path) -> None:
+    """Makes a copied ledger forget that it is a copy."""
+    with closing(Sqlite.connect(folder / FILE, "rw")) as store, store.transaction():
+        store.run("UPDATE ledger SET home = ?", store.home)
 
 
 @contextmanager

@@ -222,6 +222,10 @@ class Engine:
         """The newest justified checkpoint."""
         return self._branches.view.justified_checkpoint
 
+    def is_known(self, root: bytes) -> bool:
+        """Whether a block is in the tree, or on the chain before it."""
+        return self._branches.is_known(root)
+
     def get_progress(self) -> Progress:
         """Whether blocks come, and become final."""
         return get_progress(self._branches, self._gossip.slasher)
