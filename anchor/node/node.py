@@ -26,9 +26,10 @@ from anchor.node.events import Bus, describe_changes
 from anchor.node.folder import open_writer
 from anchor.node.health import Health, judge_health
 from anchor.node.intake import sift
+from anchor.node.places import find_store
 from anchor.node.reading import Reader, entry_root
 from anchor.node.service import Service
-from anchor.node.store import FILE, Store
+from anchor.node.store import Store
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -101,7 +102,7 @@ class Node:
         return service
 
     def _open_reader(self) -> tuple[Store, Reader]:
-        store = self._reading.enter_context(closing(Store.open(self._folder / FILE, writable=False)))
+        store = self._reading.enter_context(closing(Store.open(find_store(self._folder), writable=False)))
         with store.one_view():
             chain = Chain(store)
             _ = chain.genesis  # read once, here: it is asked for on the event loop
