@@ -17,6 +17,7 @@
     │   ├── InvalidSignature
     │   ├── InvalidTransition
     │   │   └── Premature
+    │   │       └── UnknownParent
     │   ├── InvalidUpdate
     │   ├── InvalidEntry
     │   ├── InvalidManifest
@@ -129,6 +130,14 @@ class InvalidUpdate(Invalid):
 
 class Premature(InvalidTransition):
     """A block, vote or payload that may be valid later: its time, its parent or its data has not come."""
+
+
+class UnknownParent(Premature):
+    """A block or vote whose block is not here; `root` names it: who sent the message can be asked for it."""
+
+    def __init__(self, what: str, *, root: bytes, fix: str = "") -> None:
+        super().__init__(what, fix=fix)
+        self.root = root
 
 
 class InvalidEntry(Invalid):

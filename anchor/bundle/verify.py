@@ -43,7 +43,7 @@ from anchor.bundle.types import (
 from anchor.consensus.containers.entries import Publish
 from anchor.consensus.containers.phase0 import BeaconBlockHeader, Checkpoint
 from anchor.consensus.entries import (
-    get_publisher_keys,
+    get_key_set,
     require_model,
     require_version,
     verify_entry_signatures,
@@ -56,6 +56,7 @@ from anchor.consensus.weak_subjectivity import compute_expiry_by_timestamp
 from anchor.errors import (
     InvalidEvidence,
     InvalidProof,
+    InvalidSignature,
     MalformedBundle,
     MalformedSSZ,
     RefusedModel,
@@ -233,10 +234,16 @@ def _verify_publication(bundle: Bundle) -> None:
 
 def _verify_signatures(bundle: Bundle, chain: Chain) -> tuple[int, ...]:
     """Step 9 (rules 14, 15): the schemes of the keys that signed."""
-    publication, status = bundle.publication, bundle.status
-    keys = get_publisher_keys(status.publisher, publication.entry, status.version.entry)
-    verify_entry_signatures(publication, keys, chain.fork.current_version, chain.network_id)
-    return tuple([key.scheme for key in keys])
+    publication, version = bundle.publication, bundle.status.version
+    keys = get_key_set(bundle.status.publisher, version.entry)
+    if keys is None:
+        raise InvalidSignature(
+            f"{version.model.decode()}@{version.version.decode()} was published in entry {version.entry}, "
+            "and its publisher has revoked the keys that signed it there.",
+            fix="Use another version.",
+        )
+    verify_entry_signatures(publication, keys.keys, chain.fork.current_version, chain.network_id)
+    return tuple([key.scheme for key in keys.keys])
 
 
 def _verify_identity(status: Status, expected: Expectations) -> None:

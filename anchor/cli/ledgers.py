@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from anchor.cli.output import Terminal, printable
-from anchor.cli.secrets import read_key, read_key_passphrase, read_passphrase
+from anchor.cli.secrets import ROOT, SIGNING, read_key, read_key_passphrase, read_passphrase
 
 if TYPE_CHECKING:
+    from anchor.consensus.containers.entries import SignedEntry
+    from anchor.consensus.containers.phase0 import Checkpoint
+    from anchor.node.chain import Chain, State
+    from anchor.node.keys import KeyFile
     from anchor.node.postgresql import Url
     from anchor.node.production import Step
     from anchor.node.publishing import Author
@@ -43,12 +48,20 @@ def get_url(options: Namespace) -> Url | None:
 def add_last_option(parser: ArgumentParser, what: str, default: int) -> None:
     """How many are shown."""
     text = f"{what} to show (default: %(default)s)"
-    parser.add_argument("--last", type=_parse_count, default=default, metavar="N", help=text)
+    parser.add_argument("--last", type=parse_count, default=default, metavar="N", help=text)
 
 
-def _parse_count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 10 and int(text)):
+def parse_count(text: str) -> int:
+    """One or more."""
+    if not parse_position(text):
         raise ArgumentTypeError(f"{text!r} is no number of one or more")
+    return int(text)
+
+
+def parse_position(text: str) -> int:
+    """Zero or more."""
+    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 10):
+        raise ArgumentTypeError(f"{text!r} is no number of zero or more")
     return int(text)
 
 
@@ -62,26 +75,79 @@ def get_folder(options: Namespace) -> Path:
     return Path(options.ledger or os.environ.get(VARIABLE) or DEFAULT)
 
 
-def unlock(options: Namespace, folder: Path) -> tuple[bytes, Author]:
-    """The committee's seed and the publisher, without its root key.
+def unlock(
+    options: Namespace, folder: Path, *, key: str | None = None, root: str | None = None
+) -> tuple[bytes, Author]:
+    """The committee's seed, and the publisher with the keys in the files `key` and `root`.
 
-    Opening a secret takes a while, by design: both are opened at once.
+    Opening a secret takes a while, by design: all are opened at once.
     """
     from concurrent.futures import ThreadPoolExecutor
 
     from anchor.consensus.text import parse_identity
     from anchor.node.folder import unlock_seed
-    from anchor.node.keys import decrypt_secret, derive_signing_keys
+    from anchor.node.keys import decrypt_secret, derive_root_key, derive_signing_keys
     from anchor.node.publishing import Author
 
-    file = read_key(options.key, "signing")
+    files = _read_keys(key, root)
     passphrase = read_passphrase(options.passphrase_file, f"the ledger in {folder}")
-    of_key = read_key_passphrase(options.key_passphrase_file, options.passphrase_file, options.key)
-    with ThreadPoolExecutor(2) as pool:
+    spoken = {path: read_key_passphrase(options, path, file.kind) for path, file in files.items()}
+    with ThreadPoolExecutor(1 + len(files)) as pool:
         seed = pool.submit(unlock_seed, folder, passphrase)
-        secret = pool.submit(decrypt_secret, file, of_key, options.key)
+        secrets = {
+            file.kind: pool.submit(decrypt_secret, file, spoken[path], path) for path, file in files.items()
+        }
     opened = seed.result()  # the ledger's passphrase is the one to complain about first
-    return opened, Author(parse_identity(file.identity), derive_signing_keys(secret.result(), file.schemes))
+    (identity, *_) = [file.identity for file in files.values()]
+    author = Author(
+        identity=parse_identity(identity),
+        signing=derive_signing_keys(secrets[SIGNING].result(), files[key].schemes) if key else (),
+        root=derive_root_key(secrets[ROOT].result()) if root else None,
+    )
+    return opened, author
+
+
+def _read_keys(key: str | None, root: str | None) -> dict[str, KeyFile]:
+    """The key files of one publisher, by their paths. Raises Misuse when they are of two."""
+    from anchor.errors import Misuse
+
+    files = {path: read_key(path, kind) for path, kind in ((key, SIGNING), (root, ROOT)) if path}
+    if len({file.identity for file in files.values()}) > 1:
+        raise Misuse(f"{key} and {root} are keys of different publishers.", fix="Name two of one publisher.")
+    return files
+
+
+class Said(NamedTuple):
+    """Entries that are final, and how the ledger stands with them."""
+
+    entries: Sequence[SignedEntry]
+    positions: tuple[int, ...]
+    """Of the entries in the ledger's list."""
+    final: Checkpoint
+    """Its state holds the entries."""
+    genesis: Checkpoint
+    state: State
+
+
+def record(
+    folder: Path, seed: bytes, terminal: Terminal, write: Callable[[Chain], Sequence[SignedEntry]]
+) -> Said:
+    """Records what `write` has to say to the ledger as it stands, and waits until it is final."""
+    from anchor.node.clock import SystemClock
+    from anchor.node.folder import open_writer
+
+    with open_writer(folder, seed, SystemClock(), on_wait=terminal.note) as service:
+        service.finish(Watch(terminal))
+        entries = write(service.chain)
+        recorded = service.record(entries, watch=Watch(terminal))
+        chain = service.chain
+        return Said(
+            entries,
+            recorded.positions,
+            recorded.checkpoint,
+            chain.get_checkpoint(0),
+            chain.get_head().state,
+        )
 
 
 class Watch:

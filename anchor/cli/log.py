@@ -8,19 +8,32 @@ from typing import TYPE_CHECKING, Any, Final
 
 from anchor.cli.ledgers import add_last_option, add_ledger_option, get_folder
 from anchor.cli.output import Outcome, Terminal, format_table, printable
+from anchor.cli.plain import describe_keys, show_keys, show_policy
 
 if TYPE_CHECKING:
     from anchor.consensus.containers.entries import SignedEntry
     from anchor.node.chain import Chain
     from anchor.node.records import StoredEntry
 
-HELP = "List what was published, promoted and revoked, and who may."
+HELP = "List what was published, approved, promoted and revoked, and who may."
 EXAMPLES = """
 anchor log
 anchor log --model acme/tiny --last 100
 anchor log --json
 """
 DEFAULT_LAST: Final = 20
+WORDS: Final = {
+    "register-publisher": "register publisher",
+    "rotate-keys": "set signing keys",
+    "revoke-keys": "revoke keys",
+    "revoke-publisher": "revoke publisher",
+    "claim-organisation": "claim organisation",
+    "promote": "move to",
+    "revoke-version": "revoke version",
+    "set-policy": "set policy",
+    "admit-validator": "admit validator",
+}
+"""Kinds of entries in plain words, where they are others."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -72,7 +85,7 @@ def _to_result(stored: StoredEntry, signed: SignedEntry) -> dict[str, Any]:
 
 
 def _to_plain(body: Any) -> dict[str, Any]:
-    """What an entry says, field by field; parts that are records of their own are left to the bundle."""
+    """What an entry says, field by field."""
     from anchor.consensus.text import format_identity, get_stage_name
 
     plain: dict[str, Any] = {}
@@ -83,7 +96,13 @@ def _to_plain(body: Any) -> dict[str, Any]:
             plain[name] = get_stage_name(value)
         elif name == "root_key":
             plain[name] = format_identity(value)
-        elif isinstance(value, bytes | int):
+        elif name == "keys":
+            plain[name] = show_keys(value)
+        elif name == "policy":
+            plain |= show_policy(value)
+        elif name == "admission":
+            plain["validator"] = value.deposit.pubkey
+        elif name not in ("participants", "signature"):
             plain[name] = value
     return plain
 
@@ -105,13 +124,21 @@ def _describe(entries: list[dict[str, Any]], model: str | None) -> str:
 
 
 def _say_what(entry: dict[str, Any]) -> str:
-    """What happened: the kind, and the stage that it leads to, which no narrow table may cut off."""
-    return f"{entry['kind']} to {entry['to_stage']}" if "to_stage" in entry else str(entry["kind"])
+    """What happened, and the stage that it leads to, which no narrow table may cut off."""
+    words = WORDS.get(entry["kind"], entry["kind"])
+    return f"{words} {entry['to_stage']}" if "to_stage" in entry else words
 
 
 def _say(entry: dict[str, Any]) -> str:
     """What an entry is about, in a few words."""
-    if "model" not in entry:
-        return str(entry.get("name") or entry.get("root_key", "")[8:16])
-    about = "@".join([entry["model"], *([entry["version"]] if "version" in entry else [])])
+    about = "@".join([entry[name] for name in ("model", "version") if name in entry])
+    about = about or entry.get("name") or entry.get("root_key", "")[8:16]
+    if "keys" in entry:
+        about = describe_keys(entry["keys"])
+    elif "since" in entry:
+        about = f"from entry {entry['since']} on"
+    elif "validator" in entry:
+        about = f"0x{entry['validator'].hex()[:16]}…"
+    elif "approvers" in entry:
+        about = f"{about}: {entry['approvals_needed']} of {len(entry['approvers'])} approve"
     return f"{about}: {entry['reason']}" if entry.get("reason") else about

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from anchor.cli.ledgers import Watch, add_ledger_option, get_folder, repeat_ledger, unlock
+from anchor.cli.ledgers import add_ledger_option, get_folder, record, repeat_ledger, unlock
 from anchor.cli.output import Outcome, Terminal, printable
 from anchor.cli.secrets import add_key_options
 
@@ -29,31 +29,25 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace, terminal: Terminal) -> Outcome:
     """Records the change, and waits until it is final."""
     from anchor.consensus.text import format_checkpoint, get_stage_name, parse_stage
-    from anchor.node.clock import SystemClock
-    from anchor.node.folder import open_writer
     from anchor.node.publishing import write_promotion
 
     folder, stage = get_folder(options), parse_stage(options.to)
-    seed, author = unlock(options, folder)
-    with open_writer(folder, seed, SystemClock(), on_wait=terminal.note) as service:
-        service.finish(Watch(terminal))
-        promotion = write_promotion(service.chain, author, options.name, stage)
-        recorded = service.record([promotion], watch=Watch(terminal))
-        trusted = service.chain.get_checkpoint(0)
+    seed, author = unlock(options, folder, key=options.key)
+    said = record(folder, seed, terminal, lambda chain: [write_promotion(chain, author, options.name, stage)])
     model, _, version = options.name.partition("@")
     result = {
         "model": model,
         "version": version,
-        "from_stage": get_stage_name(promotion.entry.body.data.from_stage),
+        "from_stage": get_stage_name(said.entries[0].entry.body.data.from_stage),
         "to_stage": options.to,
-        "entry": recorded.positions[0],
-        "final": format_checkpoint(recorded.checkpoint),
+        "entry": said.positions[0],
+        "final": format_checkpoint(said.final),
     }
     name = terminal.paint(printable(options.name), "bold")
     text = (
         f"{name} moved from {result['from_stage']} to {options.to}; that is final.\n"
         f"Bundles made before do not show it. Make one that does with:\n\n"
         f"  anchor bundle {printable(options.name)}{repeat_ledger(options)} \\\n"
-        f"    --for {format_checkpoint(trusted)}"
+        f"    --for {format_checkpoint(said.genesis)}"
     )
     return Outcome(text, result)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from anchor.cli.keygen import root_file
 from anchor.cli.ledgers import Watch, add_ledger_option, get_folder, repeat_ledger, unlock
 from anchor.cli.output import Outcome, Terminal, format_bytes, printable
-from anchor.cli.secrets import add_key_options, read_key, read_key_passphrase
+from anchor.cli.secrets import ROOT, add_key_options, add_root_key_options, read_key, read_key_passphrase
 
 if TYPE_CHECKING:
     from anchor.consensus.containers.entries import Publish
@@ -36,9 +36,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--model", metavar="ORG/NAME", required=True, help="what it is called")
     parser.add_argument("--version", required=True, help="which version of it this is; never used before")
     add_key_options(parser)
-    parser.add_argument(
-        "--root-key", metavar="FILE", help="needed once a ledger (default: the key's FILE.root)"
-    )
+    add_root_key_options(parser, "needed once a ledger (default: the key's FILE.root)")
     add_ledger_option(parser)
     parser.add_argument("--lineage", metavar="FILE", help="JSON that tells where the model comes from")
     parser.add_argument(
@@ -48,7 +46,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, terminal: Terminal) -> Outcome:
     """Judges the entries, hashes the model, records it, and cuts the bundle."""
-    from anchor.bundle.api import find_bundle
     from anchor.bundle.build import build_bundle
     from anchor.consensus.text import format_checkpoint, format_identity
     from anchor.ml.manifest import encode_manifest, manifest_root
@@ -56,7 +53,7 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
     from anchor.node.folder import open_writer
 
     folder, publication = get_folder(options), _name(options)
-    seed, author = unlock(options, folder)
+    seed, author = unlock(options, folder, key=options.key)
     author = _prepare(options, folder, seed, author, publication)
     manifest = _hash(options, terminal)
     publication = publication.replace(manifest_root=manifest_root(manifest))
@@ -64,7 +61,7 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
         recorded = service.publish(author, publication, encode_manifest(manifest), Watch(terminal))
         trusted = service.chain.get_checkpoint(0)
         bundle = build_bundle(service.chain, options.model, options.version, trusted)
-    place = Path(options.output) if options.output else find_bundle(options.path)
+    place = _get_place(options)
     _save(place, bundle, options, trusted)
     result = {
         "model": options.model,
@@ -89,9 +86,28 @@ def _prepare(options: Namespace, folder: Path, seed: bytes, author: Author, publ
     with open_reader(folder) as chain:
         author = _complete(options, author, chain)
         if find_pending(chain, publication) is None:
+            _require_new(options, author, chain, publication)
             entries = write_publication(chain, author, derive_administrator_key(seed), publication)
             chain.verify_entries(entries)
     return author
+
+
+def _require_new(options: Namespace, author: Author, chain: Chain, publication: Publish) -> None:
+    """Raises InvalidEntry for what the author has published already: it may lack no more than its bundle."""
+    from anchor.consensus.forks.ledger.accessors import find_version
+    from anchor.errors import InvalidEntry
+
+    state = chain.get_head().state
+    index = find_version(state, publication.model, publication.version)
+    if index is None:
+        return
+    version, name = state.versions[index], f"{options.model}@{options.version}"
+    if state.publishers[version.publisher].root_key == author.identity and not version.revoked:
+        command = _compose_bundle(options, chain.get_checkpoint(0), str(_get_place(options)))
+        raise InvalidEntry(
+            f"{name!r} is published already.",
+            fix=f"Choose another version; or if it only lacks its bundle, make that with: {command}",
+        )
 
 
 def _name(options: Namespace) -> Publish:
@@ -124,8 +140,8 @@ def _complete(options: Namespace, author: Author, chain: Chain) -> Author:
             f"A publisher's first publication on a ledger needs its root key, and {path} is not there.",
             fix="Bring it for once, or name it with --root-key.",
         )
-    file = read_key(path, "root")
-    passphrase = read_key_passphrase(options.key_passphrase_file, options.passphrase_file, path)
+    file = read_key(path, ROOT)
+    passphrase = read_key_passphrase(options, path, ROOT)
     return replace(author, root=derive_root_key(decrypt_secret(file, passphrase, path)))
 
 
@@ -146,7 +162,6 @@ def _hash(options: Namespace, terminal: Terminal) -> Manifest:
 
 def _save(place: Path, bundle: bytes, options: Namespace, trusted: Checkpoint) -> None:
     """Writes the bundle. Raises Unavailable, and says that the publication stands all the same."""
-    from anchor.consensus.text import format_checkpoint
     from anchor.errors import Unavailable
     from anchor.files import write_over
 
@@ -154,11 +169,25 @@ def _save(place: Path, bundle: bytes, options: Namespace, trusted: Checkpoint) -
         write_over(place, bundle)
     except Unavailable as error:
         name = f"{options.model}@{options.version}"
-        ledger = repeat_ledger(options)
         raise Unavailable(
             f"{name} is published and final, but its bundle is not written: {error.what}",
-            fix=f"Make it with: anchor bundle {name} --for {format_checkpoint(trusted)}{ledger} -o FILE",
+            fix=f"Make it with: {_compose_bundle(options, trusted, 'FILE')}",
         ) from None
+
+
+def _get_place(options: Namespace) -> Path:
+    """Where the bundle goes."""
+    from anchor.bundle.api import find_bundle
+
+    return Path(options.output) if options.output else find_bundle(options.path)
+
+
+def _compose_bundle(options: Namespace, trusted: Checkpoint, place: str) -> str:
+    """The command that makes the bundle of what was published."""
+    from anchor.consensus.text import format_checkpoint
+
+    name, ledger = f"{options.model}@{options.version}", repeat_ledger(options)
+    return f"anchor bundle {name} --for {format_checkpoint(trusted)}{ledger} -o {quote(place)}"
 
 
 def _compose_check(options: Namespace, author: Author, trusted: Checkpoint, place: Path) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from anchor.cli.ledgers import Watch, add_ledger_option, get_folder, unlock
+from anchor.cli.ledgers import add_ledger_option, get_folder, record, unlock
 from anchor.cli.output import Outcome, Terminal, printable
 from anchor.cli.secrets import add_key_options
 
@@ -25,23 +25,23 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace, terminal: Terminal) -> Outcome:
     """Records the withdrawal, and waits until it is final."""
     from anchor.consensus.text import format_checkpoint
-    from anchor.node.clock import SystemClock
-    from anchor.node.folder import open_writer
     from anchor.node.publishing import write_revocation
 
     folder = get_folder(options)
-    seed, author = unlock(options, folder)
-    with open_writer(folder, seed, SystemClock(), on_wait=terminal.note) as service:
-        service.finish(Watch(terminal))
-        revocation = write_revocation(service.chain, author, options.name, options.reason)
-        recorded = service.record([revocation], watch=Watch(terminal))
+    seed, author = unlock(options, folder, key=options.key)
+    said = record(
+        folder,
+        seed,
+        terminal,
+        lambda chain: [write_revocation(chain, author, options.name, options.reason)],
+    )
     model, _, version = options.name.partition("@")
     result = {
         "model": model,
         "version": version,
         "reason": options.reason,
-        "entry": recorded.positions[0],
-        "final": format_checkpoint(recorded.checkpoint),
+        "entry": said.positions[0],
+        "final": format_checkpoint(said.final),
     }
     text = (
         f"{terminal.paint(printable(options.name), 'bold')} is revoked; that is final.\n"

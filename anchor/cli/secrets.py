@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 VARIABLE: Final = "ANCHOR_PASSPHRASE"
 KEY_VARIABLE: Final = "ANCHOR_KEY_PASSPHRASE"
 MAX_PASSPHRASE_BYTES: Final = 4096
+SIGNING: Final = "signing"
+ROOT: Final = "root"
+"""Kinds of a publisher's keys."""
 
 
 def add_passphrase_option(parser: ArgumentParser) -> None:
@@ -29,9 +32,21 @@ def add_key_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--key", metavar="FILE", required=True, help="the publisher's signing key (anchor keygen)"
     )
+    add_passphrase_options(parser)
+
+
+def add_passphrase_options(parser: ArgumentParser) -> None:
+    """Where the passphrases of a ledger and of a publisher's key come from."""
     add_passphrase_option(parser)
     text = f"the key's passphrase, where it is another one than the ledger's (else ${KEY_VARIABLE})"
     parser.add_argument("--key-passphrase-file", metavar="FILE", help=text)
+
+
+def add_root_key_options(parser: ArgumentParser, text: str, *, required: bool = False) -> None:
+    """A publisher's root key."""
+    parser.add_argument("--root-key", metavar="FILE", required=required, help=text)
+    text = "the root key's passphrase, where it is another one than the key's"
+    parser.add_argument("--root-passphrase-file", metavar="FILE", help=text)
 
 
 def read_passphrase(path: str | None, what: str, *, confirm: bool = False) -> str:
@@ -42,10 +57,15 @@ def read_passphrase(path: str | None, what: str, *, confirm: bool = False) -> st
     return find_passphrase(path, (VARIABLE,)) or _ask(what, confirm=confirm)
 
 
-def read_key_passphrase(key_path: str | None, path: str | None, what: str) -> str:
-    """The passphrase of a publisher's key: its own, else the one given for everything, else a prompt."""
-    given = find_passphrase(key_path, (KEY_VARIABLE,)) or find_passphrase(path, (VARIABLE,))
-    return given or _ask(what, confirm=False)
+def read_key_passphrase(options: Namespace, path: str, kind: str) -> str:
+    """The passphrase of the key at `path`: its own, else the one given for everything, else a prompt."""
+    own = options.root_passphrase_file if kind == ROOT else None
+    given = (
+        find_passphrase(own, ())
+        or find_passphrase(options.key_passphrase_file, (KEY_VARIABLE,))
+        or find_passphrase(options.passphrase_file, (VARIABLE,))
+    )
+    return given or _ask(path, confirm=False)
 
 
 def find_passphrase(path: str | None, variables: tuple[str, ...]) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from anchor.cli.ledgers import add_last_option, add_ledger_option, format_time, get_folder
 from anchor.cli.output import Outcome, Terminal, format_table, printable
+from anchor.cli.plain import keys_count, show_approvals
 
 if TYPE_CHECKING:
     from anchor.node.chain import Chain, Status
@@ -41,13 +42,16 @@ def _list_versions(chain: Chain, last: int) -> tuple[int, list[dict[str, Any]]]:
     """How many versions there are, and the newest, newest first."""
     from anchor.consensus.text import format_time_exactly, get_stage_name
 
-    versions = chain.get_head().state.versions
+    state = chain.get_head().state
+    versions = state.versions
     shown = [
         {
             "model": version.model.decode(),
             "version": version.version.decode(),
             "stage": get_stage_name(version.stage),
             "revoked": version.revoked,
+            "keys_count": keys_count(state, version),
+            **show_approvals(state, version),
             "manifest_root": version.manifest_root,
             "entry": version.entry,
             "published": format_time_exactly(chain.get_entry(version.entry)[0].timestamp),
@@ -100,7 +104,7 @@ def _describe(result: dict[str, Any], status: Status, terminal: Terminal) -> str
         (
             version["model"],
             version["version"],
-            "revoked" if version["revoked"] else version["stage"],
+            _describe_stage(version),
             version["published"][:16].replace("T", " "),
             str(version["entry"]),
         )
@@ -109,3 +113,15 @@ def _describe(result: dict[str, Any], status: Status, terminal: Terminal) -> str
     lines += ["", format_table(("MODEL", "VERSION", "STAGE", "PUBLISHED (UTC)", "ENTRY"), rows)]
     hidden = result["versions_total"] - len(versions)
     return "\n".join([*lines, f"… and {hidden} older"] if hidden else lines)
+
+
+def _describe_stage(version: dict[str, Any]) -> str:
+    """How a version stands, in a few words."""
+    if version["revoked"]:
+        return "revoked"
+    if not version["keys_count"]:
+        return "its keys revoked"
+    needed, stage = version["approvals_needed"], str(version["stage"])
+    if not needed or stage not in ("development", "staging"):
+        return stage
+    return f"{stage}, {len(version['approved_by'])} of {needed} approved"

@@ -2,13 +2,13 @@
 
 Whoever holds several validators' keys signs an identical message once, with the sum of the keys: that is
 the aggregate of their signatures. Nothing here reads a clock, draws a random number, or remembers what was
-signed: guarding against signing twice is the caller's.
+signed: guarding against signing twice is the caller's, who learns what is to be signed before it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from anchor.consensus.bls import Bls
@@ -18,11 +18,14 @@ from anchor.consensus.containers.entries import Admission, AdmitValidator, Signe
 from anchor.consensus.containers.phase0 import (
     Attestation,
     AttestationData,
+    AttesterSlashing,
     BeaconBlock,
     Checkpoint,
     DepositData,
     DepositMessage,
+    ProposerSlashing,
     SignedBeaconBlock,
+    SignedVoluntaryExit,
 )
 from anchor.consensus.forks.ledger import Ledger
 from anchor.consensus.forks.ledger.admission import compute_admission_signing_root
@@ -43,7 +46,7 @@ from anchor.params import (
     DOMAIN_SYNC_COMMITTEE,
     G2_POINT_AT_INFINITY,
 )
-from anchor.types import CommitteeIndex, Gwei, Root, Version
+from anchor.types import CommitteeIndex, Gwei, Root, Slot, Version
 
 State = Any
 """A BeaconState of the ledger."""
@@ -110,22 +113,46 @@ def compute_attestations(ledger: Ledger, state: State, keys: Keyring) -> tuple[A
 
     The state is the head's, at the slot of the votes: they are for its newest block.
     """
-    count = ledger.get_committee_count_per_slot(state, ledger.get_current_epoch(state))
-    votes = [_compute_attestation(ledger, state, keys, index) for index in range(count)]
+    votes = []
+    for index in range(ledger.get_committee_count_per_slot(state, ledger.get_current_epoch(state))):
+        committee = get_committee_pubkeys(ledger, state, index)
+        votes.append(sign_attestation(ledger, state, keys, index, committee))
     return tuple([vote for vote in votes if vote.aggregation_bits.count_set()])
 
 
-def _compute_attestation(ledger: Ledger, state: State, keys: Keyring, index: CommitteeIndex) -> Attestation:
+def get_committee_pubkeys(ledger: Ledger, state: State, index: CommitteeIndex) -> list[bytes]:
+    """The keys of a committee of the state's slot, in its order."""
+    return get_pubkeys(state.validators, ledger.get_beacon_committee(state, state.slot, index))
+
+
+def compute_attestation_data(ledger: Ledger, state: State, index: CommitteeIndex) -> AttestationData:
+    """What members of a committee of the state's slot vote for."""
     epoch = ledger.get_current_epoch(state)
-    data = AttestationData(
+    return AttestationData(
         slot=state.slot,
         index=index,
         beacon_block_root=ledger.get_latest_block_root(state),
         source=state.current_justified_checkpoint,
         target=Checkpoint(epoch=epoch, root=get_checkpoint_root(ledger, state)),
     )
-    committee = get_pubkeys(state.validators, ledger.get_beacon_committee(state, state.slot, index))
-    message = ledger.compute_signing_root(data, ledger.get_domain(state, DOMAIN_BEACON_ATTESTER, epoch))
+
+
+def compute_attestation_signing_root(ledger: Ledger, state: State, data: AttestationData) -> Root:
+    """What who votes for `data` signs."""
+    return ledger.compute_signing_root(
+        data, ledger.get_domain(state, DOMAIN_BEACON_ATTESTER, data.target.epoch)
+    )
+
+
+def sign_attestation(
+    ledger: Ledger, state: State, keys: Keyring, index: CommitteeIndex, committee: Sequence[bytes]
+) -> Attestation:
+    """The vote of a committee's members who are in `keys`. Who is not to vote is left out of `committee`.
+
+    `committee` is as `get_committee_pubkeys` gives it; somebody who is left out has an empty key there.
+    """
+    data = compute_attestation_data(ledger, state, index)
+    message = compute_attestation_signing_root(ledger, state, data)
     return Attestation(
         aggregation_bits=keys.find(committee), data=data, signature=keys.sign(committee, message)
     )
@@ -134,12 +161,31 @@ def _compute_attestation(ledger: Ledger, state: State, keys: Keyring, index: Com
 def compute_sync_aggregate(ledger: Ledger, state: State, keys: Keyring) -> SyncAggregate:
     """The sync committee's signature for the block of the state's slot, of those in `keys`."""
     slot = max(state.slot, 1) - 1
-    domain = ledger.get_domain(state, DOMAIN_SYNC_COMMITTEE, ledger.compute_epoch_at_slot(slot))
-    message = compute_signing_root(ledger.get_block_root_at_slot(state, slot), domain)
+    message = compute_sync_signing_root(ledger, state, slot, ledger.get_block_root_at_slot(state, slot))
     pubkeys = state.current_sync_committee.pubkeys
     return SyncAggregate(
         sync_committee_bits=keys.find(pubkeys), sync_committee_signature=keys.sign(pubkeys, message)
     )
+
+
+def compute_sync_signing_root(ledger: Ledger, state: State, slot: Slot, root: Root) -> Root:
+    """What members of the sync committee sign in `slot` about the block that they then see as the head."""
+    domain = ledger.get_domain(state, DOMAIN_SYNC_COMMITTEE, ledger.compute_epoch_at_slot(slot))
+    return compute_signing_root(root, domain)
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a block brings."""
+
+    timestamp: int
+    """Unix time, seconds."""
+    sync_aggregate: SyncAggregate
+    proposer_slashings: tuple[ProposerSlashing, ...] = ()
+    attester_slashings: tuple[AttesterSlashing, ...] = ()
+    attestations: tuple[Attestation, ...] = ()
+    voluntary_exits: tuple[SignedVoluntaryExit, ...] = ()
+    entries: tuple[SignedEntry, ...] = ()
 
 
 def compute_block(
@@ -154,44 +200,58 @@ def compute_block(
 
     Raises Misuse when the proposer's key is not in `keys`, Invalid when what it is to hold breaks a rule.
     """
+    contents = Contents(
+        timestamp,
+        compute_sync_aggregate(ledger, state, keys),
+        attestations=tuple(attestations),
+        entries=tuple(entries),
+    )
+    block, post = compute_unsigned_block(ledger, state, keys, contents)
+    return sign_block(ledger, state, keys, block), post
+
+
+def compute_unsigned_block(
+    ledger: Ledger, state: State, keys: Keyring, contents: Contents
+) -> tuple[BeaconBlock, State]:
+    """The block of the state's slot, not signed yet, and the state after it. Raises as `compute_block`."""
     index = ledger.get_beacon_proposer_index(state)
     proposer = state.validators[index].pubkey
     if proposer not in keys.secret_keys:
         raise Misuse(f"Slot {state.slot} is proposer {index}'s, whose key is not here.")
+    reveal = keys.sign([proposer], _get_randao_message(ledger, state))
     block = BeaconBlock(
         slot=state.slot,
         proposer_index=index,
         parent_root=ledger.get_latest_block_root(state),
         state_root=bytes(32),
-        body=_compute_body(ledger, state, keys, proposer, timestamp, entries, attestations),
+        body=_compute_body(ledger, state, reveal, contents),
     )
     post = state.copy()
     ledger.process_block(post, block)
-    block = block.replace(state_root=ledger.hash_tree_root(post))
-    message = ledger.compute_signing_root(block, ledger.get_domain(state, DOMAIN_BEACON_PROPOSER))
-    return SignedBeaconBlock(message=block, signature=keys.sign([proposer], message)), post
+    return block.replace(state_root=ledger.hash_tree_root(post)), post
 
 
-def _compute_body(
-    ledger: Ledger,
-    state: State,
-    keys: Keyring,
-    proposer: bytes,
-    timestamp: int,
-    entries: Sequence[SignedEntry],
-    attestations: Sequence[Attestation],
-) -> Any:
+def compute_block_signing_root(ledger: Ledger, state: State, block: BeaconBlock) -> Root:
+    """What the proposer of a block of the state's epoch signs."""
+    return ledger.compute_signing_root(block, ledger.get_domain(state, DOMAIN_BEACON_PROPOSER))
+
+
+def sign_block(ledger: Ledger, state: State, keys: Keyring, block: BeaconBlock) -> SignedBeaconBlock:
+    """A block of the state's slot, with its proposer's signature."""
+    proposer = state.validators[block.proposer_index].pubkey
+    message = compute_block_signing_root(ledger, state, block)
+    return SignedBeaconBlock(message=block, signature=keys.sign([proposer], message))
+
+
+def _get_randao_message(ledger: Ledger, state: State) -> Root:
     epoch_root = ledger.get_current_epoch(state).to_bytes(32, "little")
-    reveal = compute_signing_root(epoch_root, ledger.get_domain(state, DOMAIN_RANDAO))
+    return compute_signing_root(epoch_root, ledger.get_domain(state, DOMAIN_RANDAO))
+
+
+def _compute_body(ledger: Ledger, state: State, reveal: bytes, contents: Contents) -> Any:
     body = ledger.scope.schema("BeaconBlockBody").default()
-    return body.replace(
-        randao_reveal=keys.sign([proposer], reveal),
-        eth1_data=state.eth1_data,
-        attestations=tuple(attestations),
-        sync_aggregate=compute_sync_aggregate(ledger, state, keys),
-        entries=tuple(entries),
-        timestamp=timestamp,
-    )
+    brought = {field.name: getattr(contents, field.name) for field in fields(contents)}
+    return body.replace(randao_reveal=reveal, eth1_data=state.eth1_data, **brought)
 
 
 def verify_timestamp(timestamp: int, now: int) -> None:

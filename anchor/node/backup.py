@@ -139,8 +139,10 @@ def import_ledger(
             place, name, header.genesis, ledger, state, reserved=header.reserved, may_sign=take_over
         ) as store:
             _Reader(store, ledger, state, path, now).read_all(records)
-            write_description(staged, Chain(store))
-            return Chain(store).get_status()
+            chain = Chain(store)
+            chain.verify_hardcoded()
+            write_description(staged, chain)
+            return chain.get_status()
 
 
 def _read_header(records: Iterator[tuple[bytes, bytes]], path: Path) -> tuple[Header, Ledger]:

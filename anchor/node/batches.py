@@ -43,15 +43,16 @@ def make_batch(
     `finalized` is the newest final block, in this run or an earlier one, where its state is at hand.
     """
     return Batch(
-        blocks=tuple([_make_block(ledger, item) for item in made]),
+        blocks=tuple([make_block(ledger, item) for item in made]),
         parent=bytes(made[0].block.message.parent_root),
         snapshots=tuple(_make_snapshots(ledger, made, finalized, newest_kept)),
-        entries=tuple([entry for item in made for entry in _make_entries(item)]),
+        entries=tuple([entry for item in made for entry in make_entries(item)]),
         manifests=tuple(manifests),
     )
 
 
-def _make_block(ledger: Ledger, item: Made) -> Block:
+def make_block(ledger: Ledger, item: Made) -> Block:
+    """A signed block, as stored."""
     signed_root = ledger.hash_tree_root(item.block)
     return Block(item.slot, item.root, signed_root, ledger.scope.encode(item.block))
 
@@ -76,7 +77,8 @@ def _make_snapshots(
         yield make_snapshot(ledger, root, passing[root].state, kept=False)
 
 
-def _make_entries(item: Made) -> Iterator[StoredEntry]:
+def make_entries(item: Made) -> Iterator[StoredEntry]:
+    """The entries that a block brings, as stored."""
     signed = item.block.message.body.entries  # type: ignore[attr-defined]
     first = len(item.state.entries) - len(signed)
     for position, entry in enumerate(signed, first):

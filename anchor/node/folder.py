@@ -96,7 +96,7 @@ def _erase(store: Store) -> None:
         store.erase()
 
 
-def write_description(folder: Path, chain: Chain) -> dict[str, Any]:
+def write_description(folder: Path, chain: Chain, *, operators: int = 1) -> dict[str, Any]:
     """Writes down what others need to trust the network, and returns it."""
     genesis, status = chain.genesis, chain.get_status()
     description = {
@@ -105,8 +105,10 @@ def write_description(folder: Path, chain: Chain) -> dict[str, Any]:
         "network_id": f"0x{status.network_id.hex()}",
         "genesis_fork_version": f"0x{genesis.fork_version.hex()}",
         "genesis": format_checkpoint(status.genesis),
+        "genesis_time": int(genesis.genesis_time),
+        "seconds_per_slot": int(genesis.seconds_per_slot),
         "validators": len(genesis.deposits),
-        "operators": 1,
+        "operators": operators,
         "administrators": [format_identity(key) for key in genesis.administrators],
     }
     write_new(folder / NETWORK, json.dumps(description, indent=2).encode() + b"\n")
@@ -126,16 +128,19 @@ def open_writer(
 ) -> Iterator[Service]:
     """The ledger in `folder`, written to by nobody else for the length of the body.
 
-    Raises CorruptedLedger when `seed` is not its committee's, Unavailable when it stays in use elsewhere.
+    Raises CorruptedLedger when `seed` is not its committee's, Unavailable when it stays in use elsewhere,
+    InvalidCheckpoint when its chain conflicts with a checkpoint in the code.
     """
     place = find_store(folder)
     with (
         hold_folder(folder, patience=patience, on_wait=on_wait),
         closing(Store.open(place, writable=True)) as store,
     ):
-        genesis, administrator = Chain(store).genesis, derive_administrator_key(seed)
+        chain, administrator = Chain(store), derive_administrator_key(seed)
+        genesis = chain.genesis
         if administrator.public.public_key not in genesis.administrators:
             raise CorruptedLedger(f"{folder / KEYS} holds another ledger's keys.", fix=RESTORE)
+        chain.verify_hardcoded()
         yield Service(store, make_keyring(seed, len(genesis.deposits)), administrator, clock)
 
 

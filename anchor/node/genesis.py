@@ -20,7 +20,7 @@ NOMINAL_SECONDS_PER_SLOT: Final = 6 * 3600
 
 def draw_genesis(seed: bytes, *, now: int, randomness: Randomness) -> Genesis:
     """The genesis of a new network, whose committee and administrator have keys from `seed` (rule 17)."""
-    version = _draw_fork_version(randomness)
+    version = draw_fork_version(randomness)
     bls = Bls()
     stake = LEDGER.MAX_EFFECTIVE_BALANCE
     deposits = [
@@ -38,7 +38,7 @@ def draw_genesis(seed: bytes, *, now: int, randomness: Randomness) -> Genesis:
     )
 
 
-def _draw_fork_version(randomness: Randomness) -> bytes:
+def draw_fork_version(randomness: Randomness) -> bytes:
     """A version that is no Ethereum network's."""
     while is_known_fork_version(version := randomness(4)):
         pass

@@ -73,7 +73,9 @@ class Node:
     # Its life
 
     async def start(self) -> None:
-        """Opens the ledger. Raises Unavailable when it cannot be had, or another process writes to it."""
+        """Opens the ledger. Raises Unavailable when it cannot be had, or another process writes to it,
+        InvalidCheckpoint when its chain conflicts with a checkpoint in the code.
+        """
         if self._seed is not None:
             self._service: Service = await self._write(self._open_writer, self._seed)
         self._store, self._reader = await self._in(self._readers, self._open_reader)
@@ -105,6 +107,7 @@ class Node:
         store = self._reading.enter_context(closing(Store.open(find_store(self._folder), writable=False)))
         with store.one_view():
             chain = Chain(store)
+            chain.verify_hardcoded()
             _ = chain.genesis  # read once, here: it is asked for on the event loop
             return store, Reader(chain)
 

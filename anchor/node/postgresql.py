@@ -30,6 +30,11 @@ SETTINGS: Final = (
     "SET tcp_keepalives_count = 3",
 )
 """Of a writer's session."""
+HOME: Final = """
+    SELECT system_identifier || ':' || d.oid || ':' || n.oid
+    FROM pg_control_system(), pg_database d, pg_namespace n
+    WHERE d.datname = current_database() AND n.nspname = current_schema()
+"""
 TYPES: Final = {" INTEGER": " BIGINT", " BLOB": " BYTEA"}
 """Of columns: SQLite's words, and what PostgreSQL calls them."""
 
@@ -102,6 +107,12 @@ class Postgresql:
         if fsync != "on":
             fix = "Turn fsync on in its configuration."
             raise Misuse(f"{self.place} runs without fsync: it could lose what it acknowledged.", fix=fix)
+
+    @property
+    def home(self) -> str:
+        """What tells the schema from its copies, in this cluster and in others; a replica is no copy."""
+        [(home,)] = self.get(HOME)
+        return str(home)
 
     def close(self) -> None:
         """Lets the connection go, and the lock with it."""

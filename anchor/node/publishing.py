@@ -1,23 +1,32 @@
-"""What a publisher has to say, as entries: publications with all that they need, promotions, revocations."""
+"""What a publisher has to say, as entries, which others record: publications with all that they need,
+approvals, promotions, revocations, policies, and which keys sign from now on."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from anchor.consensus.containers.entries import (
+    Approve,
     ClaimOrganisation,
+    Key,
+    Policy,
     Promote,
     Publish,
     RegisterPublisher,
+    RevokeKeys,
+    RevokePublisher,
     RevokeVersion,
     RotateKeys,
+    SetPolicy,
     SignedEntry,
 )
-from anchor.consensus.containers.ledger import ModelVersion
-from anchor.consensus.entries import get_organisation
+from anchor.consensus.containers.ledger import ModelVersion, Publisher
+from anchor.consensus.entries import get_key_set, get_organisation
 from anchor.consensus.forks.ledger.accessors import find_owner, find_publisher, find_version
 from anchor.consensus.schemes import SigningKey
-from anchor.errors import Misuse, Unavailable
+from anchor.consensus.text import encode_name, format_identity
+from anchor.errors import InvalidEntry, InvalidSignature, Misuse, Unavailable
+from anchor.merkle.container import Container
 from anchor.node.chain import Chain, State
 from anchor.node.entries import Pen
 from anchor.params import MAX_REASON_BYTES
@@ -40,33 +49,52 @@ def needs_root_key(state: State, identity: bytes) -> bool:
     return index is None or not state.publishers[index].key_sets
 
 
+# Publications
+
+
 def write_publication(
     chain: Chain, author: Author, administrator: SigningKey, publication: Publish
 ) -> list[SignedEntry]:
     """The publication; before it, where the ledger lacks them, publisher, signing keys and organisation.
 
-    Raises Misuse when the root key is needed for that, and is not at hand.
+    Raises Misuse when the root key is needed for that, and is not at hand; InvalidEntry and InvalidSignature
+    for signing keys that are not the publisher's.
     """
-    state, pen, entries = chain.get_head().state, _take_pen(chain), []
-    if find_publisher(state, author.identity) is None:
-        registration = RegisterPublisher(root_key=author.identity)
-        entries.append(pen.write(administrator.public.public_key, registration, (administrator,)))
-    if needs_root_key(state, author.identity):
-        if author.root is None:
-            raise Misuse("A publisher's first publication on a ledger needs its root key.")
-        keys = RotateKeys(keys=tuple([key.public for key in author.signing]))
-        entries.append(pen.write(author.identity, keys, (author.root,)))
+    state, pen = chain.get_head().state, _take_pen(chain)
+    entries = _register(state, pen, author, administrator)
+    if not entries:
+        require_current_keys(state, author)
     organisation = get_organisation(publication.model)
     if find_owner(state, organisation) is None:
         entries.append(pen.write(author.identity, ClaimOrganisation(name=organisation), author.signing))
-    entries.append(pen.write(author.identity, publication, author.signing))
-    return entries
+    return [*entries, pen.write(author.identity, publication, author.signing)]
+
+
+def write_revocation(chain: Chain, author: Author, name: str, reason: str) -> SignedEntry:
+    """The withdrawal of a version. Raises Misuse for a reason that is too long."""
+    version, said = get_version(chain.get_head().state, name), _encode_reason(reason)
+    revocation = RevokeVersion(
+        model=version.model, version=version.version, manifest_root=version.manifest_root, reason=said
+    )
+    return _sign(chain, author, revocation)
+
+
+# Stages
 
 
 def write_promotion(chain: Chain, author: Author, name: str, to_stage: int) -> SignedEntry:
     """The change of a version's stage, from the one that it has now."""
+    return _sign(chain, author, _change_stage(Promote, chain, name, to_stage))
+
+
+def write_approval(chain: Chain, author: Author, name: str, to_stage: int) -> SignedEntry:
+    """An approver's consent to the change of a version's stage from the one that it has now."""
+    return _sign(chain, author, _change_stage(Approve, chain, name, to_stage))
+
+
+def _change_stage(kind: type[Approve | Promote], chain: Chain, name: str, to_stage: int) -> Approve | Promote:
     version = get_version(chain.get_head().state, name)
-    promotion = Promote(
+    return kind(
         model=version.model,
         version=version.version,
         manifest_root=version.manifest_root,
@@ -74,19 +102,133 @@ def write_promotion(chain: Chain, author: Author, name: str, to_stage: int) -> S
         to_stage=to_stage,
         sequence=version.sequence,
     )
-    return _take_pen(chain).write(author.identity, promotion, author.signing)
 
 
-def write_revocation(chain: Chain, author: Author, name: str, reason: str) -> SignedEntry:
-    """The withdrawal of a version. Raises Misuse for a reason that is too long."""
+def write_policy(chain: Chain, author: Author, model: str, policy: Policy) -> SignedEntry:
+    """What promotions of a model's versions need from now on, by the root key."""
+    return _sign_as_root(chain, author, SetPolicy(model=encode_name(model), policy=policy))
+
+
+# Keys
+
+
+def write_registration(chain: Chain, author: Author, administrator: SigningKey) -> list[SignedEntry]:
+    """The publisher and its first signing keys. Raises InvalidEntry when the ledger has them."""
+    state = chain.get_head().state
+    entries = _register(state, _take_pen(chain), author, administrator)
+    if not entries:
+        raise InvalidEntry(
+            f"Publisher {format_identity(author.identity)} is registered, and has signing keys.",
+            fix="Set other ones with: anchor keys rotate",
+        )
+    return entries
+
+
+def write_rotation(chain: Chain, author: Author) -> SignedEntry:
+    """The author's signing keys sign from the next entry on. Raises InvalidEntry for ones that it has had."""
+    publisher, keys = _get_publisher(chain.get_head().state, author), _get_public(author)
+    for known in publisher.key_sets:
+        if known.keys == keys:
+            raise InvalidEntry(
+                f"This signing key is the publisher's already, since entry {known.valid_from}.",
+                fix="Make a new one with: anchor keygen FILE --root-key FILE",
+            )
+    return _sign_as_root(chain, author, RotateKeys(keys=keys))
+
+
+def write_key_revocation(chain: Chain, author: Author, since: int, reason: str) -> SignedEntry:
+    """What was signed in entry `since` or later, by the keys that were valid there, does not count.
+
+    Raises InvalidEntry when none were.
+    """
+    publisher, said = _get_publisher(chain.get_head().state, author), _encode_reason(reason)
+    for number, keys in enumerate(publisher.key_sets):
+        if keys.valid_from <= since < keys.valid_until:
+            return _sign_as_root(chain, author, RevokeKeys(key_set=number, since=since, reason=said))
+    raise InvalidEntry(
+        f"Publisher {format_identity(author.identity)} has no signing keys that are valid in entry {since}.",
+        fix="See: anchor keys list",
+    )
+
+
+def write_publisher_revocation(chain: Chain, author: Author, since: int, reason: str) -> SignedEntry:
+    """Nothing that the publisher recorded at `since` or later counts, and nothing new will."""
+    _get_publisher(chain.get_head().state, author)
+    return _sign_as_root(chain, author, RevokePublisher(since=since, reason=_encode_reason(reason)))
+
+
+def require_current_keys(state: State, author: Author) -> None:
+    """Raises InvalidEntry or InvalidSignature unless the author's signing keys may sign the next entry."""
+    publisher, position = _get_publisher(state, author), len(state.entries)
+    if position >= publisher.revoked_from:
+        name = format_identity(author.identity)
+        raise InvalidEntry(f"Publisher {name} is revoked from entry {publisher.revoked_from} on.")
+    keys = get_key_set(publisher, position)
+    if keys is None:
+        raise InvalidSignature(
+            f"Publisher {format_identity(author.identity)} has no signing keys that count now.",
+            fix="Set new ones, with its root key: anchor keys rotate",
+        )
+    if keys.keys != _get_public(author):
+        raise InvalidSignature(
+            f"The signing key is not the publisher's: another one was set, valid from entry "
+            f"{keys.valid_from} on.",
+            fix="Sign with that one, or set a new one with: anchor keys rotate",
+        )
+
+
+def _register(state: State, pen: Pen, author: Author, administrator: SigningKey) -> list[SignedEntry]:
+    """What makes the ledger know the publisher and its first signing keys, as far as it does not."""
+    entries = []
+    if find_publisher(state, author.identity) is None:
+        registration = RegisterPublisher(root_key=author.identity)
+        entries.append(pen.write(administrator.public.public_key, registration, (administrator,)))
+    if needs_root_key(state, author.identity):
+        if author.root is None:
+            raise Misuse("A publisher's first publication on a ledger needs its root key.")
+        keys = RotateKeys(keys=_get_public(author))
+        entries.append(pen.write(author.identity, keys, (author.root,)))
+    return entries
+
+
+def _get_publisher(state: State, author: Author) -> Publisher:
+    """The author as the ledger knows it. Raises InvalidEntry when it does not."""
+    index = find_publisher(state, author.identity)
+    if index is None:
+        raise InvalidEntry(
+            f"This ledger knows no publisher {format_identity(author.identity)}.",
+            fix="Register it with: anchor keys register",
+        )
+    publisher: Publisher = state.publishers[index]
+    return publisher
+
+
+def _get_public(author: Author) -> tuple[Key, ...]:
+    return tuple([key.public for key in author.signing])
+
+
+# Writing
+
+
+def _sign(chain: Chain, author: Author, body: Container) -> SignedEntry:
+    """The author's next entry, by its signing keys."""
+    require_current_keys(chain.get_head().state, author)
+    return _take_pen(chain).write(author.identity, body, author.signing)
+
+
+def _sign_as_root(chain: Chain, author: Author, body: Container) -> SignedEntry:
+    """The author's next entry, by its root key."""
+    if author.root is None:
+        raise Misuse("That needs the publisher's root key.", fix="Name it with --root-key.")
+    return _take_pen(chain).write(author.identity, body, (author.root,))
+
+
+def _encode_reason(reason: str) -> bytes:
+    """The bytes of a reason. Raises Misuse for one that is too long."""
     said = reason.encode("utf-8", "replace")
     if len(said) > MAX_REASON_BYTES:
         raise Misuse(f"A reason has at most {MAX_REASON_BYTES} bytes.", fix="Shorten it.")
-    version = get_version(chain.get_head().state, name)
-    revocation = RevokeVersion(
-        model=version.model, version=version.version, manifest_root=version.manifest_root, reason=said
-    )
-    return _take_pen(chain).write(author.identity, revocation, author.signing)
+    return said
 
 
 def _take_pen(chain: Chain) -> Pen:

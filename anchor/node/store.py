@@ -32,6 +32,7 @@ CUT: Final = (
     "DELETE FROM entries WHERE slot > ?",
 )
 """What takes the blocks after a slot off the chain, with all that they brought."""
+BEGIN: Final = "INSERT INTO ledger (id, name, genesis, reserved, may_sign, home) VALUES (0, ?, ?, ?, ?, ?)"
 ADD_PENDING: Final = """
     INSERT INTO pending SELECT coalesce(max(arrival), 0) + 1, ?, ? FROM pending WHERE true
     ON CONFLICT DO NOTHING
@@ -52,8 +53,7 @@ class Store:
             refused.callback(database.close)
             with database.transaction():
                 database.migrate(get_statements(0), VERSION)
-                sql = "INSERT INTO ledger (id, name, genesis, reserved, may_sign) VALUES (0, ?, ?, ?, ?)"
-                database.run(sql, name, genesis, reserved, int(may_sign))
+                database.run(BEGIN, name, genesis, reserved, int(may_sign), database.home)
             refused.pop_all()
         return cls(database)
 
@@ -228,7 +228,11 @@ class Store:
 
     def may_sign(self) -> bool:
         """False in a copy whose original may still be in use."""
-        return bool(self._value(int, "SELECT may_sign FROM ledger"))
+        return bool(self._value(int, "SELECT may_sign FROM ledger")) and not self.is_copied()
+
+    def is_copied(self) -> bool:
+        """Whether this is another file than the ledger began in, here or on another disk."""
+        return bool(self._value(str, "SELECT home FROM ledger") != self._database.home)
 
     def get_final_slot(self) -> int:
         """The slot of the newest final block that a commit told of: blocks up to it are never replaced."""
@@ -352,4 +356,6 @@ def _to_row(block: Block) -> tuple[Value, ...]:
 def _bring_up_to_date(database: Database) -> None:
     with database.transaction():
         statements = get_statements(database.get_version())  # another process may have done it meanwhile
-        database.migrate(statements, VERSION)
+        if statements:
+            database.migrate(statements, VERSION)
+            database.run("UPDATE ledger SET home = ? WHERE home = ''", database.home)

@@ -194,7 +194,7 @@ def test_keys_that_were_revoked_from_the_publication_on_do_not_count(published: 
         published,
         published.bundle("lost/tiny", "1.0"),
         InvalidSignature,
-        "no valid signing keys",
+        "has revoked the keys that signed it",
         model=None,
         publisher=None,
     )

@@ -1,4 +1,4 @@
-"""A ledger with one publication, made once; every test that asks for it gets a copy of its own."""
+"""A ledger with one publication, made once; every test that asks for it gets a copy of its own. Commands."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from shutil import copytree
 
 import pytest
 
+from anchor.cli.main import main
+from anchor.node import keys
 from anchor.node.places import FILE, POINTER, Place
+from tests.node.commands import Run
 from tests.node.postgres import Server, run_server
-from tests.node.tools import make_ledger, opened, publish
+from tests.node.tools import PHRASE, make_ledger, make_original, opened, publish
 
 STORES = ("sqlite", "postgresql")
 
@@ -30,6 +33,7 @@ def ledger(first_ledger: tuple[Path, bytes], tmp_path: Path) -> tuple[Path, byte
     """A ledger with acme/tiny@1, and its seed."""
     folder, seed = first_ledger
     copytree(folder, tmp_path / "ledger")
+    make_original(tmp_path / "ledger")
     return tmp_path / "ledger", seed
 
 
@@ -69,4 +73,32 @@ def any_ledger(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, by
     server: Server = request.getfixturevalue("postgres")
     copytree(folder, tmp_path / "ledger")
     (tmp_path / "ledger" / POINTER).write_text(server.make_database(name).text)
+    make_original(tmp_path / "ledger")
     return tmp_path / "ledger", seed
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs `anchor` in an empty folder, its passphrase in the environment; returns code, output, errors."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ANCHOR_PASSPHRASE", PHRASE)
+    monkeypatch.delenv("ANCHOR_KEY_PASSPHRASE", raising=False)
+    monkeypatch.delenv("ANCHOR_LEDGER", raising=False)
+    monkeypatch.setattr(keys, "SCRYPT_N", 1 << 4)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main(list(arguments))
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def ready(run: Run, tmp_path: Path) -> Run:
+    """The same, where a ledger, a publisher's keys and a model are."""
+    assert run("init", "ledger")[0] == 0
+    assert run("keygen", "alice.key")[0] == 0
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    return run

@@ -5,64 +5,24 @@ from __future__ import annotations
 import getpass
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from shutil import copytree, rmtree
 
 import pytest
 
 from anchor.cli import publish as publish_command
-from anchor.cli.main import COMMANDS, build_parser, main
-from anchor.node import keys
+from anchor.cli.main import COMMANDS, build_parser
 from anchor.node.store import Store
-from tests.node.tools import PHRASE
+from tests.node.commands import Run, publish_model, read_result
 
-OURS = ("init", "keygen", "publish", "status", "log", "promote", "revoke", "export", "import")
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs `anchor` in an empty folder, its passphrase in the environment; returns code, output, errors."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ANCHOR_PASSPHRASE", PHRASE)
-    monkeypatch.delenv("ANCHOR_KEY_PASSPHRASE", raising=False)
-    monkeypatch.delenv("ANCHOR_LEDGER", raising=False)
-    monkeypatch.setattr(keys, "SCRYPT_N", 1 << 4)
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = main(list(arguments))
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
-
-
-@pytest.fixture
-def ready(run: Run, tmp_path: Path) -> Run:
-    """The same, where a ledger, a publisher's keys and a model are."""
-    assert run("init", "ledger")[0] == 0
-    assert run("keygen", "alice.key")[0] == 0
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "config.json").write_text("{}")
-    return run
-
-
-def _publish(run: Run, version: str = "1", *more: str) -> tuple[int, str, str]:
-    return run("publish", "model", "--model", "acme/tiny", "--version", version, "--key", "alice.key", *more)
-
-
-def _result(run: Run, *arguments: str) -> Any:
-    code, out, err = run(*arguments, "--json")
-    envelope = json.loads(out)
-    assert (code, envelope["error"], err) == (0, None, "")
-    assert envelope["schema"] == "anchor/1"
-    assert envelope["command"] == arguments[0]
-    return envelope["result"]
+OURS = (
+    *("init", "keygen", "keys", "publish", "status", "log", "policy", "approve", "promote", "revoke"),
+    *("export", "import"),
+)
 
 
 def test_from_nothing_to_a_verified_model(ready: Run, tmp_path: Path) -> None:
-    code, out, err = _publish(ready)
+    code, out, err = publish_model(ready)
     assert code == 0
     assert out.startswith("acme/tiny@1 is final.")
     assert err.count("■") == 16
@@ -79,36 +39,36 @@ def test_from_nothing_to_a_verified_model(ready: Run, tmp_path: Path) -> None:
 
 
 def test_a_versions_life(ready: Run) -> None:
-    published = _result(ready, "publish", "model", "--model=acme/tiny", "--version=1", "--key=alice.key")
+    published = read_result(ready, "publish", "model", "--model=acme/tiny", "--version=1", "--key=alice.key")
     check, trust = published["verify"][1:], published["trust"]
     assert ready(*check)[0] == 0
     code, _, err = ready("promote", "acme/tiny@1", "--to", "production", "--key", "alice.key")
     assert code == 1
     assert "cannot move from development to production" in err
     assert "From development it can move to staging or archived." in err
-    promoted = _result(ready, "promote", "acme/tiny@1", "--to", "staging", "--key", "alice.key")
+    promoted = read_result(ready, "promote", "acme/tiny@1", "--to", "staging", "--key", "alice.key")
     assert (promoted["from_stage"], promoted["to_stage"]) == ("development", "staging")
     bundle = ["bundle", "acme/tiny@1", "--for", trust, "--ledger", "ledger", "-o", "model/model.anchor"]
     assert ready(*bundle)[0] == 0
     assert ready(*check, "--require-stage", "staging", "--max-age", "1h")[0] == 0
     assert ready(*check, "--require-stage", "production", "--max-age", "1h")[0] == 1
-    _result(ready, "revoke", "acme/tiny@1", "--reason", "wrong split", "--key", "alice.key")
+    read_result(ready, "revoke", "acme/tiny@1", "--reason", "wrong split", "--key", "alice.key")
     assert ready(*check)[0] == 0  # as of then; later unknown
     assert ready(*bundle)[0] == 0
     code, out, _ = ready(*check)
     assert code == 1
     assert "revoked" in out
-    kinds = [entry["kind"] for entry in _result(ready, "log")["entries"]]
+    kinds = [entry["kind"] for entry in read_result(ready, "log")["entries"]]
     assert kinds[-3:] == ["publish", "promote", "revoke-version"]
-    assert _result(ready, "status")["versions"][0]["revoked"]
+    assert read_result(ready, "status")["versions"][0]["revoked"]
 
 
 def test_publishing_again_is_refused_before_anything_is_hashed(
     ready: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert _publish(ready)[0] == 0
+    assert publish_model(ready)[0] == 0
     monkeypatch.setattr(publish_command, "_hash", lambda *_: pytest.fail("hashed"))
-    code, out, err = _publish(ready)
+    code, out, err = publish_model(ready)
     assert (code, out) == (1, "")
     assert err.splitlines()[0] == "anchor publish: 'acme/tiny@1' is published already."
 
@@ -139,12 +99,12 @@ def test_a_bad_call_is_one_sentence_and_leaves_nothing(
 ) -> None:
     (tmp_path / "empty").write_text("\nsecond line")
     (tmp_path / "wrong").write_text("battery staple")
-    found, out, err = _publish(ready, "1", *arguments)
+    found, out, err = publish_model(ready, "1", *arguments)
     assert (found, out) == (code, "")
     assert words in err
     assert len(err.splitlines()) <= 2
     assert not (tmp_path / "model" / "model.anchor").exists()
-    assert _result(ready, "status")["entries"] == 0
+    assert read_result(ready, "status")["entries"] == 0
 
 
 def test_an_unfit_checkpoint_is_not_published(ready: Run, tmp_path: Path) -> None:
@@ -152,14 +112,14 @@ def test_an_unfit_checkpoint_is_not_published(ready: Run, tmp_path: Path) -> Non
     header += b'"data_offsets":[0,4]}}'
     data = len(header).to_bytes(8, "little") + header + bytes(4)
     (tmp_path / "model" / "model.safetensors").write_bytes(data)
-    code, _, err = _publish(ready)
+    code, _, err = publish_model(ready)
     assert code == 1
     assert "not fit to be published: model.safetensors" in err
-    assert _result(ready, "status")["entries"] == 0
+    assert read_result(ready, "status")["entries"] == 0
 
 
 def test_a_bundle_that_cannot_be_written_does_not_hide_the_publication(ready: Run) -> None:
-    code, _, err = _publish(ready, "1", "-o", "nowhere/bundle")
+    code, _, err = publish_model(ready, "1", "-o", "nowhere/bundle")
     assert code == 3
     assert "acme/tiny@1 is published and final, but its bundle is not written" in err
     command = err.splitlines()[-1].split("with: ")[1].replace("FILE", "model/model.anchor").split()
@@ -167,7 +127,7 @@ def test_a_bundle_that_cannot_be_written_does_not_hide_the_publication(ready: Ru
 
 
 def test_a_bundle_elsewhere(ready: Run, tmp_path: Path) -> None:
-    code, out, _ = _publish(ready, "1", "-o", "my bundle")
+    code, out, _ = publish_model(ready, "1", "-o", "my bundle")
     assert code == 0
     assert "--bundle 'my bundle'" in out
     assert (tmp_path / "my bundle").is_file()
@@ -185,23 +145,23 @@ def test_two_passphrases(ready: Run, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_the_root_key_is_needed_once(ready: Run, tmp_path: Path) -> None:
     (tmp_path / "alice.key.root").rename(tmp_path / "offline")
-    assert _publish(ready)[0] == 2
-    assert _publish(ready, "1", "--root-key", "offline")[0] == 0
+    assert publish_model(ready)[0] == 2
+    assert publish_model(ready, "1", "--root-key", "offline")[0] == 0
     (tmp_path / "offline").unlink()
-    assert _publish(ready, "2")[0] == 0
+    assert publish_model(ready, "2")[0] == 0
 
 
 def test_keys_for_decades(ready: Run) -> None:
     assert ready("keygen", "old.key", "--ml-dsa")[0] == 0
     publish = ["publish", "model", "--model", "b/x", "--version", "1", "--key", "old.key"]
-    check = _result(ready, *publish)["verify"]
+    check = read_result(ready, *publish)["verify"]
     code, out, _ = ready(*check[1:])
     assert code == 0
     assert "Ed25519 and ML-DSA-65" in out
 
 
 def test_another_publishers_organisation_is_not_taken(ready: Run) -> None:
-    assert _publish(ready)[0] == 0
+    assert publish_model(ready)[0] == 0
     assert ready("keygen", "bob.key")[0] == 0
     code, _, err = ready("publish", "model", "--model", "acme/x", "--version", "1", "--key", "bob.key")
     assert code == 1
@@ -275,7 +235,7 @@ def test_status_and_log_in_words(ready: Run, monkeypatch: pytest.MonkeyPatch) ->
     name = "an-organisation-with-a-long-name-indeed/" + "m" * 80
     publish = ["publish", "model", "--model", name, "--version", "v" * 64, "--key", "alice.key"]
     assert ready(*publish)[0] == 0
-    assert _publish(ready, "2")[0] == 0
+    assert publish_model(ready, "2")[0] == 0
     reason = "\x1b[31mred\u202e and a good deal longer than eighty columns" * 3
     assert ready("revoke", "acme/tiny@2", "--reason", reason, "--key", "alice.key")[0] == 0
     for command in (["status"], ["log"], ["log", "--model", "acme/tiny"], ["status", "--last", "1"]):
@@ -285,34 +245,50 @@ def test_status_and_log_in_words(ready: Run, monkeypatch: pytest.MonkeyPatch) ->
         assert "\x1b" not in out
         assert "\u202e" not in out
     assert "… and 1 older" in out
-    entries = _result(ready, "log", "--model", "acme/tiny", "--last", "1")["entries"]
+    entries = read_result(ready, "log", "--model", "acme/tiny", "--last", "1")["entries"]
     assert [entry["kind"] for entry in entries] == ["revoke-version"]
     assert entries[0]["reason"] == reason
     assert ready("log", "--last", "0")[0] == ready("status", "--last", "-1")[0] == 2
     assert ready("log", "--model", "acme/other")[1] == "Nothing is recorded of acme/other.\n"
-    assert _result(ready, "log", "--last", "2")["entries_total"] == 7
+    assert read_result(ready, "log", "--last", "2")["entries_total"] == 7
 
 
 def test_there_and_back(ready: Run, tmp_path: Path) -> None:
-    assert _publish(ready)[0] == 0
+    assert publish_model(ready)[0] == 0
     assert ready("export", "-o", "backup")[0] == 0
     assert (tmp_path / "backup").stat().st_mode & 0o777 == 0o600
     code, out, _ = ready("import", "backup", "copy")
     assert code == 0
     assert "It only reads." in out
     assert "a copy that only reads" in ready("status", "--ledger", "copy")[1]
-    code, _, err = _publish(ready, "2", "--ledger", "copy")
+    code, _, err = publish_model(ready, "2", "--ledger", "copy")
     assert code == 2
     assert "only reads" in err
     assert ready("import", "backup", "ledger")[0] == 2
-    assert _result(ready, "import", "backup", "successor", "--take-over")["may_sign"]
-    assert _publish(ready, "2", "--ledger", "successor")[0] == 0
+    assert read_result(ready, "import", "backup", "successor", "--take-over")["may_sign"]
+    assert publish_model(ready, "2", "--ledger", "successor")[0] == 0
     assert ready("import", "nowhere", "copy2")[0] == 3
     code, _, err = ready("export", "--ledger", "nowhere", "-o", "backup2")
     assert code == 3
     assert "There is no ledger in nowhere." in err
     assert ready("import", "alice.key", "copy2")[0] == 1
     assert not (tmp_path / "copy2").exists()
+
+
+def test_a_copied_folder_does_not_sign_against_its_original(ready: Run, tmp_path: Path) -> None:
+    assert publish_model(ready)[0] == 0
+    copytree(tmp_path / "ledger", tmp_path / "copy")
+    code, _, err = publish_model(ready, "2", "--ledger", "copy")
+    assert code == 2
+    assert "This ledger's folder is a copy, or moved to another disk, and only reads" in err
+    assert "anchor export -o FILE, then anchor import FILE FOLDER --take-over" in err
+    assert "a copy that only reads" in ready("status", "--ledger", "copy")[1]
+    (tmp_path / "ledger").rename(tmp_path / "moved")
+    assert publish_model(ready, "2", "--ledger", "moved")[0] == 0
+    rmtree(tmp_path / "moved")
+    assert ready("export", "--ledger", "copy", "-o", "backup")[0] == 0
+    assert ready("import", "backup", "ledger", "--take-over")[0] == 0
+    assert publish_model(ready, "3")[0] == 0
 
 
 @pytest.mark.parametrize("command", OURS)
@@ -328,11 +304,11 @@ def test_an_interrupted_revocation_is_final_before_it_is_refused(
     ready: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def count() -> tuple[int, int]:
-        status = _result(ready, "status")
+        status = read_result(ready, "status")
         return status["entries"], status["final_entries"]
 
     revoke = ("revoke", "acme/tiny@1", "--key", "alice.key")
-    assert _publish(ready)[0] == 0
+    assert publish_model(ready)[0] == 0
     reserve, calls = Store.reserve, iter([False, True])
 
     def interrupted(store: Store, epoch: int) -> None:

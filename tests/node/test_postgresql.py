@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,27 @@ def test_a_broken_connection_is_told_and_made_anew(own_server: Server) -> None:
     assert reader.find_block(block.root) == block
     writer.close()
     reader.close()
+
+
+def test_a_copy_of_a_database_may_not_sign(postgres: Server) -> None:
+    url = postgres.make_database()
+    _create(url).close()
+    copy = postgres.make_database(url.parse()["dbname"])
+    for place, may_sign in ((url, True), (copy, False)):
+        with closing(Store.open(place, writable=True)) as store:
+            assert (store.may_sign(), store.is_copied()) == (may_sign, not may_sign)
+
+
+def test_who_owns_a_schema_needs_no_more_rights(postgres: Server) -> None:
+    postgres.run(f"CREATE ROLE plain LOGIN PASSWORD '{PASSWORD}'")
+    postgres.run("CREATE SCHEMA plain AUTHORIZATION plain")
+    url = Url(postgres.get_url("postgres").text.replace("//anchor:", "//plain:"))
+    store = _create(url)
+    assert store.may_sign()
+    postgres.run("REVOKE ALL ON plain.ledger FROM plain")
+    with pytest.raises(Unavailable, match="cannot be used now: permission denied"):
+        store.get_name()
+    store.close()
 
 
 def test_a_server_without_fsync_is_refused(own_server: Server) -> None:

@@ -16,7 +16,7 @@ from anchor.node.places import find_store
 from anchor.node.reading import Reader
 from anchor.node.records import Batch
 from anchor.node.store import Store
-from tests.node.tools import opened, publish, published
+from tests.node.tools import make_original, opened, publish, published
 
 Made = tuple[Path, bytes]
 
@@ -55,6 +55,7 @@ def test_a_reader_follows_a_chain_that_is_replaced(ledger: Made, tmp_path: Path)
     folder, seed = ledger
     other = tmp_path / "other"
     copytree(folder, other)
+    make_original(other)
     with closing(Store.open(find_store(folder), writable=False)) as store:
         slot = int(Chain(store).get_head().state.slot)
     _record_only((folder, seed), "lost")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import astuple
 from pathlib import Path
 
@@ -164,6 +166,26 @@ def test_an_older_store_is_brought_up_to_date(tmp_path: Path, writable: bool) ->
     store = Store.open(tmp_path / FILE, writable=True)
     store.commit(_batch(10, after=9))
     store.close()
+
+
+def test_a_copy_may_not_sign_and_a_moved_file_may(tmp_path: Path) -> None:
+    Store.create(tmp_path / FILE, "lab", b"genesis", reserved=0, may_sign=True).close()
+    (tmp_path / "moved").mkdir()
+    (tmp_path / FILE).rename(tmp_path / "moved" / FILE)
+    for command in (["cp"], ["cp", "-a"]):
+        subprocess.run([*command, tmp_path / "moved" / FILE, tmp_path / FILE], check=True)
+        for folder, may_sign in ((tmp_path / "moved", True), (tmp_path, False)):
+            with closing(Store.open(folder / FILE, writable=True)) as again:
+                assert (again.may_sign(), again.is_copied()) == (may_sign, not may_sign)
+
+
+def test_an_older_store_is_at_home_where_it_is_opened_first(tmp_path: Path) -> None:
+    _write_version_1(tmp_path / FILE)
+    Store.open(tmp_path / FILE, writable=False).close()
+    subprocess.run(["cp", tmp_path / FILE, tmp_path / "copy"], check=True)
+    for path, may_sign in ((tmp_path / FILE, True), (tmp_path / "copy", False)):
+        with closing(Store.open(path, writable=True)) as store:
+            assert store.may_sign() is may_sign
 
 
 def test_a_row_that_is_missing(store: Store) -> None:

@@ -84,7 +84,8 @@ def require_owner(context: Context, organisation: bytes) -> None:
     owner = find_owner(context.state, organisation)
     if owner is None:
         raise InvalidEntry(
-            f"Nobody has claimed the organisation {organisation.decode()!r}.", fix="Claim it first."
+            f"Nobody has claimed the organisation {organisation.decode()!r}.",
+            fix="Claim it first; anchor publish does.",
         )
     if owner != context.author:
         own, other = context.publisher.root_key, context.state.publishers[owner].root_key

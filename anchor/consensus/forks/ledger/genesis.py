@@ -40,11 +40,16 @@ def is_known_fork_version(version: Version) -> bool:
 
 def compute_config(genesis: Genesis) -> Config:
     """The configuration of the network that starts from `genesis`."""
+    return make_config(genesis.fork_version, genesis.seconds_per_slot)
+
+
+def make_config(fork_version: Version, seconds_per_slot: int) -> Config:
+    """The configuration of a network, which has nothing else of its own."""
     return LEDGER_CONFIG.replace(
-        f"ledger-{genesis.fork_version.hex()}",
-        GENESIS_FORK_VERSION=genesis.fork_version,
-        ALTAIR_FORK_VERSION=genesis.fork_version,
-        SLOT_DURATION_MS=1000 * genesis.seconds_per_slot,
+        f"ledger-{fork_version.hex()}",
+        GENESIS_FORK_VERSION=fork_version,
+        ALTAIR_FORK_VERSION=fork_version,
+        SLOT_DURATION_MS=1000 * seconds_per_slot,
     )
 
 

@@ -26,7 +26,7 @@ from anchor.consensus.forks.ledger.accessors import (
     require_owner,
     require_room,
 )
-from anchor.consensus.text import get_stage_name
+from anchor.consensus.text import format_identity, get_stage_name
 from anchor.errors import InvalidEntry
 from anchor.params import (
     MAX_MODELS,
@@ -37,6 +37,7 @@ from anchor.params import (
     STAGE_PRODUCTION,
     STAGE_STAGING,
 )
+from anchor.types import Bytes32
 
 OPEN_POLICY: Final = Policy(approvers=(), threshold=0)
 """Of a model whose publisher has set none: it promotes alone."""
@@ -112,7 +113,10 @@ def verify_set_policy(context: Context, body: SetPolicy) -> None:
         raise InvalidEntry(f"{threshold} approvals cannot come from {len(set(approvers))} approvers.")
     for approver in approvers:
         if find_publisher(context.state, approver) is None:
-            raise InvalidEntry(f"The approver 0x{approver.hex()} is no publisher of this ledger.")
+            raise InvalidEntry(
+                f"The approver {format_identity(approver)} is no publisher of this ledger.",
+                fix="Register it first, with: anchor keys register",
+            )
 
 
 def apply_set_policy(context: Context, body: SetPolicy) -> None:
@@ -129,12 +133,15 @@ def verify_approve(context: Context, body: Approve) -> None:
     if (body.from_stage, body.to_stage) not in PROMOTIONS:
         have, want = get_stage_name(body.from_stage), get_stage_name(body.to_stage)
         raise InvalidEntry(f"A change from {have} to {want} needs no approval.")
-    if context.publisher.root_key not in _get_policy(context.state, body.model).approvers:
-        raise InvalidEntry(f"Publisher {context.author} is no approver of {body.model.decode('latin-1')!a}.")
-    if context.author in [approval.approver for approval in get_approvals(context.state, version)]:
+    author = context.publisher.root_key
+    if author not in get_policy(context.state, body.model).approvers:
         raise InvalidEntry(
-            f"Publisher {context.author} has approved this change of {describe(body.model, body.version)}."
+            f"{format_identity(author)} is no approver of {body.model.decode('latin-1')!a}.",
+            fix="Its owner names approvers with: anchor policy",
         )
+    if context.author in [approval.approver for approval in get_approvals(context.state, version)]:
+        name = describe(body.model, body.version)
+        raise InvalidEntry(f"{format_identity(author)} has approved this change of {name} already.")
 
 
 def apply_approve(context: Context, body: Approve) -> None:
@@ -152,13 +159,15 @@ def verify_promote(context: Context, body: Promote) -> None:
     version = _verify_stage_change(context, body)
     if (body.from_stage, body.to_stage) not in PROMOTIONS:
         return
-    count, needed = (
-        len(get_approvals(context.state, version)),
-        _get_policy(context.state, body.model).threshold,
-    )
+    state, needed = context.state, get_policy(context.state, body.model).threshold
+    count = len(get_approvals(state, version))
     if count < needed:
+        name, stage = describe(body.model, body.version), get_stage_name(body.to_stage)
+        missing = [format_identity(key) for key in get_missing_approvers(state, version)]
         raise InvalidEntry(
-            f"{describe(body.model, body.version)} has {count} of the {needed} approvals that it needs."
+            f"{name} has {count} of the {needed} approvals that a move to {stage} needs; not yet approved by "
+            f"{', '.join(missing)}.",
+            fix="Each of them approves with: anchor approve",
         )
 
 
@@ -172,13 +181,25 @@ def apply_promote(context: Context, body: Promote) -> None:
 
 def get_approvals(state: State, version: ModelVersion) -> tuple[Approval, ...]:
     """The approvals of a version that count now: by approvers of today, with keys that were valid then."""
-    approvers = _get_policy(state, version.model).approvers
+    approvers = get_policy(state, version.model).approvers
     counted = []
     for approval in version.approvals:
         publisher = state.publishers[approval.approver]
         if publisher.root_key in approvers and get_key_set(publisher, approval.entry) is not None:
             counted.append(approval)
     return tuple(counted)
+
+
+def get_missing_approvers(state: State, version: ModelVersion) -> tuple[Bytes32, ...]:
+    """Identities of those who might approve the version's next change of stage, and have not."""
+    given = [state.publishers[approval.approver].root_key for approval in get_approvals(state, version)]
+    return tuple([key for key in get_policy(state, version.model).approvers if key not in given])
+
+
+def get_policy(state: State, model: bytes) -> Policy:
+    """The policy of a model; the open one where there is no such model yet."""
+    index = find_model(state, model)
+    return OPEN_POLICY if index is None else state.models[index].policy
 
 
 def _verify_stage_change(context: Context, body: Approve | Promote) -> ModelVersion:
@@ -204,11 +225,6 @@ def _list_moves(stage: int) -> str:
     ways = [get_stage_name(way[1]) for way in sorted(PROMOTIONS | WITHDRAWALS) if way[0] == stage]
     there = f"to {' or '.join(ways)}" if ways else "nowhere"
     return f"From {get_stage_name(stage)} it can move {there}."
-
-
-def _get_policy(state: State, model: bytes) -> Policy:
-    index = find_model(state, model)
-    return OPEN_POLICY if index is None else state.models[index].policy
 
 
 def _require_room_for_model(context: Context, name: bytes) -> None:
