@@ -111,6 +111,8 @@ EXECUTION_BLOCK_HASH_GINDEX_GLOAS: Final = 2856
 # ledger (specs/03-ledger §1)
 DOMAIN_ENTRY: Final = bytes.fromhex("a0000000")
 DOMAIN_ADMISSION: Final = bytes.fromhex("a1000000")
+DOMAIN_PEER: Final = bytes.fromhex("a2000000")
+"""Of a node's signature over the handshake with another (specs/06-network §4)."""
 ENTRY_SCHEMA_VERSION: Final = 1
 FAR_FUTURE_POSITION: Final = UINT64_MAX
 """The entry position of what has not happened."""
@@ -125,6 +127,13 @@ STAGE_DEVELOPMENT: Final = 0
 STAGE_STAGING: Final = 1
 STAGE_PRODUCTION: Final = 2
 STAGE_ARCHIVED: Final = 3
+STAGES: Final = {
+    "development": STAGE_DEVELOPMENT,
+    "staging": STAGE_STAGING,
+    "production": STAGE_PRODUCTION,
+    "archived": STAGE_ARCHIVED,
+}
+"""By the names that people use."""
 
 SCHEME_ED25519: Final = 1
 SCHEME_ML_DSA_65: Final = 2

@@ -12,7 +12,7 @@ from aiohttp.typedefs import Middleware
 from anchor.errors import AnchorError, CorruptedLedger
 from anchor.node.api.answering import FOR_NOW, HEADERS, Front, encode, make_endpoint, send
 from anchor.node.api.failures import show_failure, show_http_failure
-from anchor.node.api.openapi import ROUTES, build_document
+from anchor.node.api.openapi import PEER, ROUTES, build_document
 from anchor.node.api.operations import EVENTS, RAW_ROUTES, RawRoute, require_no_query
 from anchor.node.api.routes import JSON, Reply
 from anchor.node.cache import AnswerCache, Encoded
@@ -48,6 +48,7 @@ def build_app(front: Front) -> web.Application:
             app.router.add_route("HEAD", route.path, make_endpoint(front, route))
     for raw in RAW_ROUTES:
         app.router.add_get(raw.path, _make_raw(front, raw), allow_head=raw.media != EVENTS)
+    app.router.add_get(PEER, _make_peering(front), allow_head=False)
     app.router.add_get("/", _make_page(front))
     app.router.add_get("/openapi.json", _make_document())
     return app
@@ -83,6 +84,13 @@ def _make_raw(front: Front, route: RawRoute) -> Handler:
     async def answer(request: web.Request) -> web.StreamResponse:
         require_no_query(route, request)
         return await route.handler(front, request)
+
+    return answer
+
+
+def _make_peering(front: Front) -> Handler:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return await front.node.network.accept(request)
 
     return answer
 

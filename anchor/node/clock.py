@@ -13,6 +13,10 @@ class Clock(Protocol):
         """Seconds since 1970, UTC."""
         ...
 
+    def now_ms(self) -> int:
+        """Milliseconds since 1970, UTC."""
+        ...
+
 
 class SystemClock:
     """The machine's clock."""
@@ -20,6 +24,10 @@ class SystemClock:
     def now(self) -> int:
         """Seconds since 1970, UTC."""
         return int(time.time())
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970, UTC."""
+        return time.time_ns() // 1_000_000
 
 
 class ManualClock:
@@ -31,6 +39,10 @@ class ManualClock:
     def now(self) -> int:
         """The second that was set last."""
         return self._now
+
+    def now_ms(self) -> int:
+        """Its beginning."""
+        return self._now * 1000
 
     def advance(self, seconds: int) -> None:
         """Moves the clock on; back when negative, as a machine's clock may go."""

@@ -45,7 +45,7 @@ async def serving(
         )
         yield listener.sockets[0].getsockname()[1]
         listener.close()
-        front.node.events.close()
+        front.node.hang_up()
     except OSError as error:
         reason = error.strerror or str(error)
         raise Unavailable(

@@ -81,7 +81,7 @@ def make_endpoint(front: Front, route: Route) -> Callable[[web.Request], Any]:
         media = choose_media(request.headers.get("Accept", ""), offers)
         if media is None:
             raise Refused(406, f"This can be had as {' or '.join(offers)}.", fix="Set Accept.")
-        if route.method == "GET":
+        if route.method == "GET" and not route.is_live:
             return await _answer_question(front, route, request, media)
         front.charge(request, route.cost)
         return await send(request, await _do(front, route, request))

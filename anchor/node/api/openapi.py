@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from anchor import __version__
-from anchor.node.api import admin, forms, ledger, models
+from anchor.node.api import admin, forms, ledger, models, network
 from anchor.node.api.describe import describe, record
 from anchor.node.api.failures import COMMON
 from anchor.node.api.kinds import Kind, Parameter
@@ -14,7 +14,7 @@ from anchor.node.api.operations import RAW_ROUTES, RawRoute
 from anchor.node.api.requests import media_of
 from anchor.node.api.routes import JSON, OPERATOR, SSZ, Body, Route
 
-ROUTES: Final[tuple[Route, ...]] = (*models.ROUTES, *ledger.ROUTES, *admin.ROUTES)
+ROUTES: Final[tuple[Route, ...]] = (*models.ROUTES, *ledger.ROUTES, *network.ROUTES, *admin.ROUTES)
 """Every route whose answer is a Reply."""
 DESCRIPTION: Final = (
     "A node of a ledger of models. Nothing it says need be believed: bundles and proofs are checked by "
@@ -22,6 +22,8 @@ DESCRIPTION: Final = (
     "bytes as 0x…) or, where a route offers it, as SSZ. Lists come in pages: `next` is the `after` of the "
     "page to follow, null at the end."
 )
+PEER: Final = "/anchor/v1/peer"
+"""Where nodes connect, by websocket."""
 BINARY: Final = {"type": "string", "format": "binary"}
 _PAGE_END: Final = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "null"}]}
 
@@ -33,6 +35,7 @@ def build_document() -> dict[str, Any]:
         paths.setdefault(route.path, {})[route.method.lower()] = _describe_route(route)
     for raw in RAW_ROUTES:
         paths[raw.path] = {"get": _describe_raw(raw)}
+    paths[PEER] = {"get": _describe_peering()}
     paths["/"] = {"get": _describe_page("Show the ledger to people", "text/html", forms.TEXT)}
     paths["/openapi.json"] = {"get": _describe_page("Get this document", JSON, {"type": "object"})}
     return {
@@ -129,6 +132,14 @@ def _describe_raw(route: RawRoute) -> dict[str, Any]:
     if 503 in route.statuses and route.media == JSON:  # the same form, whatever it says
         described["responses"]["503"] = {**described["responses"]["200"], "description": "All is not well."}
     return described
+
+
+def _describe_peering() -> dict[str, Any]:
+    return {
+        "summary": "Connect as a peer, by websocket (specs/06-network)",
+        "tags": ["network"],
+        "responses": {"101": {"description": "Upgraded"}} | _describe_errors((400, 404, 429, 503)),
+    }
 
 
 def _describe_page(summary: str, media: str, answer: dict[str, Any]) -> dict[str, Any]:

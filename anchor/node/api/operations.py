@@ -50,7 +50,7 @@ async def get_health(front: Front, _: web.Request) -> web.StreamResponse:
 
 async def get_metrics(front: Front, _: web.Request) -> web.StreamResponse:
     """Counters and gauges."""
-    lines = [*format_gauges(_measure(front)), *front.counter.format()]
+    lines = [*format_gauges(_measure(front)), *front.counter.format(), *front.node.count()]
     return web.Response(
         body="\n".join([*lines, ""]).encode(),
         headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"},
@@ -71,7 +71,7 @@ def _measure(front: Front) -> dict[str, tuple[str, float]]:
         "validators": ("Validators in the registry.", status.validators),
         "subscribers": ("Listeners to events.", front.node.events.subscribers),
         "reads_waiting": ("Questions that wait for the reader.", front.node.reads),
-        "entries_waiting": ("Entries that wait to be recorded.", front.node.waiting),
+        **front.node.measure(),
         "cache_bytes": ("Bytes of encoded answers in memory.", front.cache.size),
         "cache_hits": ("Answers from the cache since the start.", front.cache.hits),
         "cache_misses": ("Answers that had to be made since the start.", front.cache.misses),

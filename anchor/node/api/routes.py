@@ -72,6 +72,8 @@ class Route:
     is_page: bool = False
     cost: int = 1
     """What an answer that is not in the cache takes from the asker's allowance."""
+    is_live: bool = False
+    """Whether the answer changes while the ledger does not: it is made anew each time."""
     access: str = STRANGER
     statuses: tuple[int, ...] = (200,)
     """Of success."""

@@ -14,6 +14,7 @@ from anchor.node.api.answering import Front
 from anchor.node.app import build_front
 from anchor.node.clock import ManualClock
 from anchor.node.connections import Doors
+from anchor.node.embedded import Embedded
 from anchor.node.node import Node
 from anchor.node.operators import Operators
 from anchor.node.server import serving
@@ -45,7 +46,8 @@ async def open_site(
     folder: Path, seed: bytes, *, writes: bool = True, rate: float = 0, doors: Doors | None = None
 ) -> AsyncIterator[Site]:
     """Serves the ledger in `folder`."""
-    node = Node(folder, seed if writes else None, ManualClock(NOW))
+    clock = ManualClock(NOW)
+    node = Node(folder, Embedded(folder, seed, clock) if writes else None, clock)
     front = build_front(node, Operators(frozenset([TOKEN])), rate=rate)
     async with AsyncExitStack() as stack:
         await node.start()
