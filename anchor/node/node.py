@@ -24,8 +24,9 @@ from anchor.node.chain import Chain, Status
 from anchor.node.clock import Clock
 from anchor.node.events import Bus, describe_changes
 from anchor.node.health import Health, judge_health
+from anchor.node.places import find_store
 from anchor.node.reading import Reader, entry_root
-from anchor.node.store import FILE, Store
+from anchor.node.store import Store
 from anchor.node.writer import Gauges, Writer
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class Node:
         self._readers.shutdown()
 
     def _open_reader(self) -> tuple[Store, Reader]:
-        store = self._reading.enter_context(closing(Store.open(self._folder / FILE, writable=False)))
+        store = self._reading.enter_context(closing(Store.open(find_store(self._folder), writable=False)))
         with store.one_view():
             chain = Chain(store)
             chain.verify_hardcoded()

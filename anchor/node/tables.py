@@ -49,6 +49,7 @@ MIGRATIONS: Final = (
     """,
 )
 """MIGRATIONS[v] brings tables of version v to v + 1."""
+TABLES: Final = ("ledger", "blocks", "snapshots", "entries", "manifests", "side_blocks", "pending")
 
 
 def get_statements(version: int) -> list[str]:
