@@ -7,7 +7,7 @@ that is opened after a crash is replayed from its newest final block, and the he
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain as joined
 from typing import Any, Final
 
@@ -31,6 +31,10 @@ from anchor.node.store import Store
 
 State = Any
 """The ledger's BeaconState."""
+RECENT_SLOTS: Final = 64
+"""Of blocks older than that only headers are kept in memory …"""
+MILESTONE: Final = 32
+"""… and states of slots that this divides."""
 MAX_RIVALS: Final = 2
 """Blocks by one proposer for one slot that are taken from gossip: two show what it did."""
 
@@ -46,7 +50,7 @@ class Branches:
             self.ledger.signatures = signatures
         self.choice = LedgerForkChoice(self.ledger)
         self.signed: dict[bytes, SignedBeaconBlock] = {}
-        """The blocks of the tree, but for the final one that it starts from."""
+        """The blocks of the tree that are not old; `get_signed` finds the others in the store."""
         self._told_final = journal.get_final_slot()
         self._snapshot_epoch = -1
         """Of the newest block whose state was written down."""
@@ -57,6 +61,7 @@ class Branches:
     def _open(self) -> None:
         state, block = self._get_anchor()
         self.view = self.choice.get_forkchoice_store(state, block)
+        self.view.block_states = self._states = States(self._remake_state, self.view.block_states)
         self.head = self._journal.get_newest_root()
         replaying = LedgerForkChoice(self.trusting_ledger)
         stored = joined(self._journal.get_blocks(block.slot + 1, FOREVER), self._journal.get_side_blocks())
@@ -126,6 +131,15 @@ class Branches:
         """Whether a block is in the tree, or on the chain before it."""
         return root in self.view.blocks or self._is_on_chain(root)
 
+    def get_signed(self, root: bytes) -> SignedBeaconBlock:
+        """A block of the tree, but for the one that it starts from. Raises CorruptedLedger."""
+        if root in self.signed:
+            return self.signed[root]
+        stored = self._journal.find_block(root) or self._journal.find_side_block(root)
+        if stored is None:
+            raise CorruptedLedger(f"Block 0x{root.hex()} is missing.", fix=RESTORE)
+        return self.chain.decode_block(stored)
+
     def find_encoding(self, root: bytes) -> bytes | None:
         """A block, encoded, where it is here."""
         if root in self.signed:
@@ -187,7 +201,7 @@ class Branches:
     def _find_path(self, root: bytes) -> Iterator[Made]:
         """The blocks that are not on the store's chain, from `root` back."""
         while not self._is_on_chain(root):
-            yield Made(root, self.signed[root], self.view.block_states[root])
+            yield Made(root, self.get_signed(root), self.view.block_states[root])
             root = self.view.blocks[root].parent_root
 
     def _persist(self, run: Sequence[Imported], blocks: Sequence[SignedBeaconBlock]) -> None:
@@ -227,3 +241,41 @@ class Branches:
         """Lets go of blocks that finality has left behind, after the fork choice did."""
         if len(self.signed) >= len(self.view.blocks):
             self.signed = {root: block for root, block in self.signed.items() if root in self.view.blocks}
+
+    def trim(self) -> None:
+        """Keeps little of old blocks, where finality does not come to let go of them."""
+        recent = self.get_slot() - RECENT_SLOTS
+        old = [root for root, signed in self.signed.items() if signed.message.slot < recent]
+        for root in old:
+            # The fork choice reads nothing of a block that its header does not have.
+            self.view.blocks[root] = self.get_header(self.signed.pop(root)).message  # type: ignore[assignment]
+        needed = {self.view.finalized_checkpoint.root, self.view.justified_checkpoint.root}
+        for root in {*old, *self._states.remade} - needed:
+            if root in self.view.blocks and self.view.blocks[root].slot % MILESTONE:
+                self._states.pop(root, None)
+        self._states.remade.clear()
+
+    def _remake_state(self, root: bytes) -> State:
+        """The state of an old block, from the nearest one before it that is kept."""
+        missing = [root]
+        while (parent := self.view.blocks[missing[-1]].parent_root) not in self.view.block_states:
+            missing.append(parent)
+        state = self.view.block_states[parent]
+        for other in reversed(missing):
+            state = self.trusting_ledger.state_transition(state, self.get_signed(other), False)
+        return state
+
+
+class States(dict[bytes, State]):
+    """States by block; one that was let go of is made anew."""
+
+    def __init__(self, remake: Callable[[bytes], State], states: Mapping[bytes, State]) -> None:
+        super().__init__(states)
+        self._remake = remake
+        self.remade: set[bytes] = set()
+        """Which were, since this was last emptied."""
+
+    def __missing__(self, root: bytes) -> State:
+        state = self[root] = self._remake(root)
+        self.remade.add(root)
+        return state

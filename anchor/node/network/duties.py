@@ -95,6 +95,8 @@ class Duties:
 
     def _propose(self, slot: int) -> None:
         branches = self._branches
+        if branches.view.blocks[branches.head].slot >= slot:
+            return
         parent = branches.choice.get_proposer_head(branches.view, branches.get_head_node(), slot).root
         state = branches.get_state_at(parent, slot)
         proposer = state.validators[self._ledger.get_beacon_proposer_index(state)]

@@ -16,6 +16,7 @@ from anchor.consensus.containers.entries import SignedEntry
 from anchor.consensus.containers.phase0 import Checkpoint, SignedBeaconBlock
 from anchor.errors import Invalid, Misuse, Premature, UnknownParent
 from anchor.merkle.scope import hash_tree_root
+from anchor.node.chain import FOREVER
 from anchor.node.network.branches import Branches
 from anchor.node.network.duties import Duties, Validators
 from anchor.node.network.entries import EntryPool
@@ -56,6 +57,7 @@ class Engine:
             self._duties = Duties(self._branches, self._gossip, self._entries, validators, self._outbox)
         self.does_duties = True
         """False while the driver catches up: who votes for an old block cannot vote for the newest."""
+        self._gossip.recall()
         self._slot = self._branches.get_slot()
         self._final = self._branches.view.finalized_checkpoint
 
@@ -65,6 +67,7 @@ class Engine:
         """Lets time pass, and does what is due. Call it several times a slot."""
         if time_ms >= self._branches.view.genesis_time_ms:
             self._pass_time(time_ms)
+            self._entries.save()
             if self._duties is not None and self.does_duties:
                 self._duties.perform()
                 self._settle()
@@ -104,6 +107,7 @@ class Engine:
         self._pass_time(time_ms)
         if not self._entries.is_known(hash_tree_root(entry)):
             self._entries.add(entry)
+            self._entries.save()
             self._outbox.publish(Kind.ENTRY, entry)
         return self._outbox.drain()
 
@@ -137,6 +141,7 @@ class Engine:
         self._gossip.votes.prune(slot - preset.SLOTS_PER_EPOCH)
         self._gossip.syncs.prune(slot - 1)
         self._waiting.drop_late(slot)
+        self._branches.trim()
         for held in self._waiting.take_slot(slot):
             self._retry(held)
         if is_new_epoch:
@@ -237,8 +242,9 @@ class Engine:
 
     def get_blocks_by_range(self, start: int, count: int) -> list[bytes]:
         """The chain's blocks of slots `start` … `start + count - 1`, encoded, ascending; not too many."""
-        stop = start + min(count, MAX_BLOCKS_ASKED)
-        return [stored.ssz for stored in self._journal.get_blocks(start, stop)]
+        start = min(start, FOREVER - MAX_BLOCKS_ASKED)
+        stored = self._journal.get_blocks(start, start + min(count, MAX_BLOCKS_ASKED))
+        return [block.ssz for block in stored]
 
     def get_blocks_by_root(self, roots: Sequence[bytes]) -> list[bytes]:
         """Those of the blocks that are here, on the chain or beside it, encoded."""
