@@ -20,14 +20,18 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Self
 from urllib.request import Request, urlopen
 
 from anchor.consensus.containers.entries import Publish
-from anchor.node.folder import open_reader
-from bench.harness import Comparison, Sample, compare
-from tests.node.tools import ALICE, PHRASE, make_ledger, make_weighty_manifest, opened
+from anchor.node.folder import open_reader, unlock_seed
+from bench.harness import Comparison, Row, Sample, compare
+from tests.node.tools import ALICE, PHRASE, make_ledger, make_weighty_manifest, opened, publish
 
 CONNECTIONS = 16
+STEADY = 0.7
+"""Of the highest rate, for the times at a steady one."""
+SUBSCRIBERS = 1000
 TICKS = os.sysconf("SC_CLK_TCK")
 SSZ = "application/octet-stream"
 NGINX = """
@@ -52,9 +56,12 @@ def measure(options: argparse.Namespace) -> Sequence[Comparison]:
         paths = _make_ledger(folder / "ledger", chunks=options.chunks)
         port, node = stack.enter_context(_run_node(folder / "ledger"))
         files, nginx = stack.enter_context(_run_nginx(folder))
-        return [
-            _compare(what, path, port, node, files, nginx, folder, options) for what, path in paths.items()
+        pace = stack.enter_context(Pace())
+        found = [
+            _compare(what, path, port, node, files, nginx, folder, options, pace)
+            for what, path in paths.items()
         ]
+        return [*found, _tell_many(folder / "ledger", port, node)]
 
 
 def _compare(
@@ -66,6 +73,7 @@ def _compare(
     nginx: int,
     folder: Path,
     options: argparse.Namespace,
+    pace: Pace,
 ) -> Comparison:
     address = f"http://127.0.0.1:{port}{path}"
     with urlopen(Request(address, headers={"Accept": SSZ})) as answer:
@@ -83,12 +91,68 @@ def _compare(
     )
     rows = [dataclasses.replace(row, name=f"{row.name}, {1 / row.wall:,.0f}/s") for row in found.rows]
     half, most = (sorted(column)[len(latencies) // 2] for column in zip(*latencies, strict=True))
+    rate = STEADY / found.rows[1].wall
+    steady = pace.run(port=port, path=path, media=SSZ, rate=rate, seconds=options.seconds, connections=64)
     size, memory = (folder / what).stat().st_size, _read_memory(node)
     title = (
         f"{what}, {size:,} bytes, {CONNECTIONS} connections: p50 {half:.1f} ms, p99 {most:.1f} ms, "
-        f"{memory / 1e6:.0f} MB resident"
+        f"{memory / 1e6:.0f} MB resident;\n  at {STEADY:.0%} of that rate ({steady['rate']:,.0f}/s): "
+        f"p50 {steady['p50']:.1f} ms, p99 {steady['p99']:.1f} ms"
     )
     return Comparison(title, rows)
+
+
+class Pace:
+    """Who asks at a steady rate, in a process of its own. Use as a context manager."""
+
+    def __enter__(self) -> Self:
+        command = [sys.executable, "-m", "bench.paced"]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
+        return self
+
+    def run(self, **job: object) -> dict[str, float]:
+        """The rate that was reached, and times in milliseconds."""
+        if self._process.stdin is None or self._process.stdout is None:
+            raise RuntimeError("the load has no pipes")
+        self._process.stdin.write(json.dumps(job) + "\n")
+        self._process.stdin.flush()
+        answer: dict[str, float] = json.loads(self._process.stdout.readline())
+        return answer
+
+    def __exit__(self, *failure: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+def _tell_many(ledger: Path, port: int, node: int) -> Comparison:
+    """SUBSCRIBERS listeners to events, while one entry is recorded: until all have heard of it."""
+    listeners = [_listen(port) for _ in range(SUBSCRIBERS)]
+    memory, before = _read_memory(node), _read_cpu(node)
+    seed = unlock_seed(ledger, PHRASE)
+    with opened(ledger, seed) as service:
+        publish(service, "2")
+    start = time.perf_counter()
+    first = None
+    for listener in listeners:
+        data = b""
+        while b"event: entry" not in data:
+            data = data[-32:] + listener.recv(1 << 16)
+        first = first or time.perf_counter()
+    spread = time.perf_counter() - (first or start)
+    for listener in listeners:
+        listener.close()
+    cpu = _read_cpu(node) - before
+    title = f"{SUBSCRIBERS} listeners to events, {memory / 1e6:.0f} MB resident: from the first to the last"
+    return Comparison(title, [Row("anchor node", spread, cpu, 1.0, 1.0)])
+
+
+def _listen(port: int) -> socket.socket:
+    listener = socket.create_connection(("127.0.0.1", port))
+    listener.settimeout(30)
+    listener.sendall(b"GET /anchor/v1/events?topics=entry HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    while b"these are" not in listener.recv(4096):
+        pass
+    return listener
 
 
 def _load(address: str, pid: int, seconds: float, latencies: list[tuple[float, float]]) -> Sample:

@@ -22,6 +22,7 @@ COMMANDS = {
     "diff": "compare two checkpoints, tensor by tensor and file by file",
     "verify": "check a model against its bundle, offline",
     "trust": "keep the checkpoints, networks and publishers that you trust",
+    "checkpoint": "show the checkpoints in the code, and propose the next one",
     "bundle": "make the bundle of a published model for a trusted checkpoint",
     "init": "start an embedded ledger: one operator, one folder, no server",
     "keygen": "make a publisher's keys, encrypted",

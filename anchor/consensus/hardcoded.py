@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from anchor.consensus.containers.phase0 import Checkpoint
-from anchor.errors import InvalidCheckpoint
+from anchor.errors import InvalidCheckpoint, Misuse
 from anchor.types import Bytes32, Epoch, Root
 
 RootAt = Callable[[int], Root | None]
@@ -125,3 +125,30 @@ def verify_branch(table: Table, root_at: RootAt) -> int | None:
             verify_root(table, position, root)
             held = position
     return held
+
+
+def look_back(checkpoint: Checkpoint, state: Any, slots_per_epoch: int) -> RootAt:
+    """The branch that ends with a checkpoint, by epoch, as far as its block's own state shows it."""
+
+    def root_at(epoch: Epoch) -> Root | None:
+        slot, roots = epoch * slots_per_epoch, state.block_roots
+        if state.slot <= slot:
+            return checkpoint.root if epoch <= checkpoint.epoch else None
+        return bytes(roots[slot % len(roots)]) if state.slot <= slot + len(roots) else None
+
+    return root_at
+
+
+def verify_growth(table: Table, proposed: Checkpoint, root_at: RootAt) -> None:
+    """Raises unless a table can have `proposed` as its next entry, on a branch that ends with it.
+
+    InvalidCheckpoint for a branch that conflicts with an entry, Misuse for one that is no later than all.
+    """
+    verify_branch(table, root_at)
+    newest = max(table.entries, default=-1)
+    if proposed.epoch <= newest:
+        raise Misuse(
+            f"The table of {table.name} holds a checkpoint of epoch {newest}, and this is of epoch "
+            f"{proposed.epoch}: a table grows at its end.",
+            fix="Propose a later one, once it is final.",
+        )

@@ -121,11 +121,11 @@ class Table(Generic[R]):
     def record_roots(self, schema: TableSchema) -> NDArray[Any]:
         """(n, 32): each record's root. Only what was written since the last call is hashed."""
         if self._roots is None or self._dirty is None or self._schema is not schema:
-            self._roots = schema.compute_roots(self._columns, np.arange(self._count))
+            self._roots = schema.compute_roots(self._columns, self._count)
         elif self._dirty.any():
             rows = np.flatnonzero(self._dirty)
             self._roots = self._roots.copy()  # a copy of this table may hold the old ones
-            self._roots[rows] = schema.compute_roots(self._columns, rows)
+            self._roots[rows] = schema.compute_roots(self._columns, len(rows), rows)
         self._dirty, self._schema = np.zeros(self._count, bool), schema
         return self._roots
 
@@ -171,16 +171,19 @@ class TableSchema(Schema[Table[Any]]):
         require_limit(len(value), self._limit, self)
         return list_root(value.record_roots(self).tobytes(), self.plain.depth, len(value))
 
-    def compute_roots(self, columns: Mapping[str, NDArray[Any]], rows: NDArray[Any]) -> NDArray[Any]:
-        """(len(rows), 32): the roots of the records at `rows`."""
-        roots = np.empty((len(rows), 32), np.uint8)
+    def compute_roots(
+        self, columns: Mapping[str, NDArray[Any]], count: int, rows: NDArray[Any] | None = None
+    ) -> NDArray[Any]:
+        """(count, 32): the roots of the `count` records at `rows`, or of the first ones."""
+        roots = np.empty((count, 32), np.uint8)
         leaves = np.zeros((BLOCK, 1 << (len(self._fields) - 1).bit_length(), 32), np.uint8)
-        for start in range(0, len(rows), BLOCK):
-            block = rows[start : start + BLOCK]
-            part = leaves[: len(block)]
+        for start in range(0, count, BLOCK):
+            block = slice(start, min(start + BLOCK, count))
+            part = leaves[: block.stop - start]
             for place, (name, _, shape) in enumerate(self._fields):
-                _fill_leaf(part[:, place], columns[name][block], shape)
-            roots[start : start + len(block)] = _fold(part.reshape(-1).copy(), len(block))
+                values = columns[name][block if rows is None else rows[block]]
+                _fill_leaf(part[:, place], values, shape)
+            roots[block] = _fold(part, len(part))
         return roots
 
     def tree(self, value: Table[Any]) -> Tree:
@@ -204,20 +207,20 @@ def _layout(schema: Schema[Any]) -> tuple[str, tuple[int, ...]]:
 def _fill_leaf(leaf: NDArray[Any], values: NDArray[Any], shape: tuple[int, ...]) -> None:
     """Writes the roots of `values` into `leaf`, (n, 32); bytes beyond a value's width are zero already."""
     if not shape:
-        width = values.dtype.itemsize
-        leaf[:, :width] = np.ascontiguousarray(values).view(np.uint8).reshape(-1, width)
+        leaf[:, : values.itemsize].view(values.dtype)[:, 0] = values
     elif shape[0] <= 32:
         leaf[:, : shape[0]] = values
     else:
         padded = np.zeros((len(values), 1 << (shape[0] - 1).bit_length()), np.uint8)
         padded[:, : shape[0]] = values
-        leaf[:] = _fold(padded.reshape(-1), len(values))
+        leaf[:] = _fold(padded, len(values))
 
 
 def _fold(nodes: NDArray[Any], count: int) -> NDArray[Any]:
-    """Hashes levels of `nodes` in place until `count` roots are left: (count, 32)."""
-    while nodes.size > 32 * count:
-        half = nodes[: nodes.size // 2]
-        hash_pairs_into(half, nodes)
-        nodes = half
-    return nodes.reshape(count, 32)
+    """Hashes levels above `nodes` until `count` roots are left: (count, 32)."""
+    room, level = np.empty(nodes.size // 2, np.uint8), nodes.reshape(-1)
+    while level.size > 32 * count:
+        half = room[: level.size // 2]
+        hash_pairs_into(half, level)
+        level = half
+    return level.reshape(count, 32)

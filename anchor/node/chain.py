@@ -21,6 +21,7 @@ from anchor.consensus.containers.phase0 import (
 from anchor.consensus.forks.cache import Cache
 from anchor.consensus.forks.ledger import Ledger
 from anchor.consensus.forks.ledger.genesis import compute_config
+from anchor.consensus.hardcoded import get_table, verify_branch
 from anchor.consensus.presets import LEDGER
 from anchor.errors import CorruptedLedger, Invalid, MalformedSSZ, Misuse, NoSuchRecord
 from anchor.merkle.scope import Scope, hash_tree_root, schema_of
@@ -284,7 +285,8 @@ class Chain:
         """
         if self._store.is_copied():
             raise Misuse(
-                "This ledger's folder is a copy, or moved to another disk, and only reads: its original may be signing.",
+                "This ledger's folder is a copy, or moved to another disk, and only reads: its original may "
+                "be signing.",
                 fix="Go on in the original. When it is gone for good, bring the ledger back from this copy: "
                 "anchor export -o FILE, then anchor import FILE FOLDER --take-over.",
             )
@@ -325,6 +327,20 @@ class Chain:
         oldest = self._store.get_oldest_slot()
         if 0 < slot < oldest:
             raise NoSuchRecord(f"This ledger keeps no blocks from before slot {oldest}.", fix=ELSEWHERE)
+
+    def verify_hardcoded(self) -> None:
+        """Raises InvalidCheckpoint where the chain conflicts with a checkpoint in the code (rule 22).
+
+        What is not kept was held to them when it was taken.
+        """
+        state = self.get_head().state
+        kept = range(self._get_oldest_epoch(), self.ledger.get_current_epoch(state) + 1)
+        table = get_table(state.genesis_validators_root)
+        verify_branch(table, lambda epoch: self.get_checkpoint(epoch).root if epoch in kept else None)
+
+    def _get_oldest_epoch(self) -> int:
+        """The first epoch whose checkpoint can be told."""
+        return -(-self._store.get_oldest_slot() // self.ledger.preset.SLOTS_PER_EPOCH)
 
     def get_attestations(self, epoch: int) -> list[IndexedAttestation]:
         """The votes for a checkpoint of `epoch`, in the order in which blocks brought them.

@@ -18,6 +18,10 @@ class Database(Protocol):
     def place(self) -> str:
         """What messages call it."""
 
+    @property
+    def home(self) -> str:
+        """What tells it from its copies."""
+
     def close(self) -> None:
         """Lets it go."""
 

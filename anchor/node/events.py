@@ -108,7 +108,7 @@ def describe_changes(old: Reader, new: Reader) -> list[tuple[str, dict[str, Any]
     told: list[tuple[str, dict[str, Any]]] = []
     if now.head != before.head:
         told.append(("head", {"root": f"0x{now.head.hex()}", "slot": now.slot, "epoch": now.epoch}))
-    first = max(before.entries, now.entries - ENTRIES_TOLD)
+    first = max(old.count_common_entries(new), now.entries - ENTRIES_TOLD)
     told += [("entry", _describe_entry(found)) for found in new.list_entries(first, ENTRIES_TOLD).items]
     if now.justified != before.justified:
         told.append(("justified", {"checkpoint": format_checkpoint(now.justified)}))

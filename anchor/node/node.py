@@ -24,8 +24,9 @@ from anchor.node.chain import Chain, Status
 from anchor.node.clock import Clock
 from anchor.node.events import Bus, describe_changes
 from anchor.node.health import Health, judge_health
+from anchor.node.places import find_store
 from anchor.node.reading import Reader, entry_root
-from anchor.node.store import FILE, Store
+from anchor.node.store import Store
 from anchor.node.writer import Gauges, Writer
 
 if TYPE_CHECKING:
@@ -66,7 +67,9 @@ class Node:
     # Its life
 
     async def start(self) -> None:
-        """Opens the ledger. Raises Unavailable when it cannot be had, or another process writes to it."""
+        """Opens the ledger. Raises Unavailable when it cannot be had, or another process writes to it,
+        InvalidCheckpoint when its chain conflicts with a checkpoint in the code.
+        """
         if self._writer is not None:
             await self._writer.start()
         self._store, self._reader = await self.compute(self._open_reader)
@@ -95,9 +98,10 @@ class Node:
         self._readers.shutdown()
 
     def _open_reader(self) -> tuple[Store, Reader]:
-        store = self._reading.enter_context(closing(Store.open(self._folder / FILE, writable=False)))
+        store = self._reading.enter_context(closing(Store.open(find_store(self._folder), writable=False)))
         with store.one_view():
             chain = Chain(store)
+            chain.verify_hardcoded()
             _ = chain.genesis  # read once, here: it is asked for on the event loop
             return store, Reader(chain)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from anchor.errors import CorruptedLedger, Unavailable
+from anchor.files import told_plainly
 from anchor.node.database import RESTORE, Value
 
 APPLICATION_ID: Final = 0x616E6368  # "anch"
@@ -42,6 +44,12 @@ class Sqlite:
     def place(self) -> str:
         """What messages call it."""
         return str(self._path)
+
+    @property
+    def home(self) -> str:
+        """What tells the file from its copies: its file system, and its number there; it may be moved."""
+        with told_plainly(self._path, "read"):
+            return f"{os.statvfs(self._path).f_fsid:x}:{self._path.stat().st_ino:x}"
 
     def close(self) -> None:
         """Lets the file go."""

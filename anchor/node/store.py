@@ -13,16 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from pathlib import Path
 from typing import Any, Final, Self
 
 from anchor.errors import CorruptedLedger, InvalidTransition, Misuse, NoSuchRecord, Unavailable
 from anchor.node.database import ELSEWHERE, RESTORE, Database, Value
+from anchor.node.places import Place, connect
 from anchor.node.records import BLOCK, ENTRY, SNAPSHOT, Batch, Block, Snapshot, StoredEntry
-from anchor.node.sqlite import Sqlite
-from anchor.node.tables import VERSION, get_statements
+from anchor.node.tables import TABLES, VERSION, get_statements
 
-FILE: Final = "ledger.sqlite"
 PAGE: Final = 64
 """Rows that are read at once."""
 
@@ -34,6 +32,7 @@ CUT: Final = (
     "DELETE FROM entries WHERE slot > ?",
 )
 """What takes the blocks after a slot off the chain, with all that they brought."""
+BEGIN: Final = "INSERT INTO ledger (id, name, genesis, reserved, may_sign, home) VALUES (0, ?, ?, ?, ?, ?)"
 ADD_PENDING: Final = """
     INSERT INTO pending SELECT coalesce(max(arrival), 0) + 1, ?, ? FROM pending WHERE true
     ON CONFLICT DO NOTHING
@@ -47,35 +46,42 @@ class Store:
         self._database = database
 
     @classmethod
-    def create(cls, path: Path, name: str, genesis: bytes, *, reserved: int, may_sign: bool) -> Self:
-        """A new, empty store. Raises Unavailable when it cannot be written."""
-        database = Sqlite.connect(path, "rwc")
-        with database.transaction():
-            database.migrate(get_statements(0), VERSION)
-            sql = "INSERT INTO ledger (id, name, genesis, reserved, may_sign) VALUES (0, ?, ?, ?, ?)"
-            database.run(sql, name, genesis, reserved, int(may_sign))
+    def create(cls, place: Place, name: str, genesis: bytes, *, reserved: int, may_sign: bool) -> Self:
+        """A new, empty store. Raises Unavailable when it cannot be written, Misuse when one is there."""
+        database = connect(place, writable=True, is_new=True)
+        with ExitStack() as refused:
+            refused.callback(database.close)
+            with database.transaction():
+                database.migrate(get_statements(0), VERSION)
+                database.run(BEGIN, name, genesis, reserved, int(may_sign), database.home)
+            refused.pop_all()
         return cls(database)
 
+    def erase(self) -> None:
+        """Takes back what `create` did, with all that came after."""
+        with self._database.transaction():
+            for table in TABLES:
+                self._database.run(f"DROP TABLE IF EXISTS {table}")
+
     @classmethod
-    def open(cls, path: Path, *, writable: bool) -> Self:
-        """The store at `path`, its tables brought up to date.
+    def open(cls, place: Place, *, writable: bool) -> Self:
+        """The store at `place`, its tables brought up to date.
 
         Raises Unavailable when there is none, CorruptedLedger when it cannot be read, Misuse when a newer
         program wrote it.
         """
-        require_store(path)
-        database = Sqlite.connect(path, "rw" if writable else "ro")
+        database = connect(place, writable=writable)
         with ExitStack() as refused:
             refused.callback(database.close)
             version = database.get_version()
             if version > VERSION:
                 fix = "Use that version, or a newer one."
-                raise Misuse(f"{path} was written by a newer anchor.", fix=fix)
+                raise Misuse(f"{place} was written by a newer anchor.", fix=fix)
             if version < VERSION and writable:
                 _bring_up_to_date(database)
             refused.pop_all()
         if version < VERSION and not writable:  # only a writer can
-            cls.open(path, writable=True).close()
+            cls.open(place, writable=True).close()
         return cls(database)
 
     def close(self) -> None:
@@ -220,13 +226,13 @@ class Store:
         """The last epoch in which anything may have been signed."""
         return int(self._value(int, "SELECT reserved FROM ledger"))
 
-    def is_copied(self) -> bool:
-        """Whether this is another file than the ledger began in."""
-        return False
-
     def may_sign(self) -> bool:
         """False in a copy whose original may still be in use."""
-        return bool(self._value(int, "SELECT may_sign FROM ledger"))
+        return bool(self._value(int, "SELECT may_sign FROM ledger")) and not self.is_copied()
+
+    def is_copied(self) -> bool:
+        """Whether this is another file than the ledger began in, here or on another disk."""
+        return bool(self._value(str, "SELECT home FROM ledger") != self._database.home)
 
     def get_final_slot(self) -> int:
         """The slot of the newest final block that a commit told of: blocks up to it are never replaced."""
@@ -350,11 +356,6 @@ def _to_row(block: Block) -> tuple[Value, ...]:
 def _bring_up_to_date(database: Database) -> None:
     with database.transaction():
         statements = get_statements(database.get_version())  # another process may have done it meanwhile
-        database.migrate(statements, VERSION)
-
-
-def require_store(path: Path) -> None:
-    """Raises Unavailable when there is no store at `path`."""
-    if not path.is_file():
-        fix = "Name its folder with --ledger, or start one with: anchor init"
-        raise Unavailable(f"There is no ledger in {path.parent}.", fix=fix)
+        if statements:
+            database.migrate(statements, VERSION)
+            database.run("UPDATE ledger SET home = ? WHERE home = ''", database.home)

@@ -36,6 +36,7 @@ MIGRATIONS: Final = (
     """
     ALTER TABLE ledger ADD COLUMN final INTEGER NOT NULL DEFAULT 0;  -- newest final slot
     ALTER TABLE ledger ADD COLUMN missing BLOB;  -- parent of the oldest block, if not genesis
+    ALTER TABLE ledger ADD COLUMN home TEXT NOT NULL DEFAULT '';  -- what may sign, and no copy of it
     CREATE TABLE side_blocks (  -- verified, and not on the chain
         slot INTEGER NOT NULL,
         root BLOB PRIMARY KEY,
@@ -48,6 +49,7 @@ MIGRATIONS: Final = (
     """,
 )
 """MIGRATIONS[v] brings tables of version v to v + 1."""
+TABLES: Final = ("ledger", "blocks", "snapshots", "entries", "manifests", "side_blocks", "pending")
 
 
 def get_statements(version: int) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from anchor.consensus import kzg
 from anchor.consensus.bls import NoSignatures
 from anchor.consensus.containers.bellatrix import PowBlock
-from anchor.consensus.containers.phase0 import AttestationData, Checkpoint
+from anchor.consensus.containers.phase0 import AttestationData, Checkpoint, SignedBeaconBlock
 from anchor.consensus.fork_choice.bellatrix import BellatrixForkChoice, PayloadStatus
 from anchor.consensus.fork_choice.deneb import Blobs, CapellaForkChoice, DenebForkChoice
 from anchor.consensus.fork_choice.fulu import FuluForkChoice
@@ -19,10 +19,11 @@ from anchor.consensus.fork_choice.phase0 import ForkChoice
 from anchor.consensus.fork_choice.tree import NOWHERE, ForkChoiceNode, Tree
 from anchor.consensus.fork_choice.votes import Votes
 from anchor.consensus.forks.bellatrix import Bellatrix
+from anchor.consensus.hardcoded import Table
 from anchor.consensus.presets import MINIMAL, MINIMAL_CONFIG
-from anchor.errors import InvalidTransition, Misuse, Premature, Unavailable
+from anchor.errors import InvalidCheckpoint, InvalidTransition, Misuse, Premature, Unavailable
 from tests.consensus.samples import RULES, read_files
-from tests.consensus.scripted import take_snapshot
+from tests.consensus.scripted import World, take_snapshot
 
 KINDS: dict[str, Any] = {"capella": CapellaForkChoice, "gloas": GloasForkChoice}
 SECOND = 1000
@@ -72,6 +73,44 @@ def make_block(fork: str, store: Any, slot: int, **changes: Any) -> Any:
 
 
 # The store
+
+
+def test_no_branch_against_the_code_is_taken_whatever_its_weight() -> None:
+    """Rule 22: the anchor, a block at an epoch's start, and one after an empty start."""
+    world = World("altair")
+    rules, state, block = world.rules, world.state, world.anchor
+    first, later = [make_child(world, world.root, slot) for slot in (4, 5)]
+    root = rules.hash_tree_root(first.message)
+    for entry, refused in (
+        (Checkpoint(epoch=0, root=root), ["anchor"]),
+        (Checkpoint(epoch=1, root=root), [later]),
+        (Checkpoint(epoch=1, root=world.root), [first]),
+        (Checkpoint(epoch=1, root=bytes(32)), [first, later]),
+        (Checkpoint(epoch=2, root=bytes(32)), []),
+    ):
+        table = Table("lab", state.genesis_validators_root, {entry.epoch: entry.root})
+        choice = ForkChoice(rules)
+        if refused == ["anchor"]:
+            with pytest.raises(InvalidCheckpoint, match="at 0, where the checkpoint of lab"):
+                choice.get_forkchoice_store(state, block, [table])
+            continue
+        store = choice.get_forkchoice_store(state, block, [table])
+        choice.on_tick(store, store.time_ms + 60 * SECOND)
+        for child in (first, later):
+            before = take_snapshot(choice, store)
+            if child not in refused:
+                choice.on_block(store, child)
+                continue
+            with pytest.raises(InvalidCheckpoint, match="at 1, where the checkpoint of lab"):
+                choice.on_block(store, child)
+            assert take_snapshot(choice, store) == before
+
+
+def make_child(world: World, parent: bytes, slot: int) -> Any:
+    """A block that changes nothing."""
+    body = world.anchor.body.replace(graffiti=bytes(32))
+    message = world.anchor.replace(slot=slot, parent_root=parent, body=body)
+    return SignedBeaconBlock(message=message, signature=bytes(96))
 
 
 def test_an_anchor_must_fit() -> None:

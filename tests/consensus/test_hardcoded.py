@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from importlib import import_module
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.consensus.hardcoded import (
     BITCOIN_MAINNET,
     TABLES,
     Table,
     get_newest_position,
     get_table,
+    look_back,
     verify_branch,
+    verify_growth,
     verify_root,
 )
 from anchor.consensus.presets import get_preset
-from anchor.errors import InvalidCheckpoint
+from anchor.errors import InvalidCheckpoint, Misuse
 from anchor.merkle.scope import Scope
 
 FROZEN = """
@@ -123,3 +127,34 @@ def test_a_branch_is_refused_exactly_where_it_conflicts(branch: dict[int, bytes]
     else:
         with pytest.raises(InvalidCheckpoint):
             verify_branch(TABLE, branch.get)
+
+
+@given(st.integers(0, 60), st.integers(0, 8), st.integers(0, 20))
+def test_a_state_shows_its_past_as_far_as_it_goes(slot: int, ahead: int, epoch: int) -> None:
+    """Four slots an epoch, sixteen roots in a state; the block's root is A, that of slot s is s."""
+    roots = [bytes(32)] * 16
+    for past in range(max(slot - 16, 0), slot):
+        roots[past % 16] = past.to_bytes(32, "big")
+    checkpoint = Checkpoint(epoch=-(-slot // 4) + ahead, root=A)
+    root = look_back(checkpoint, SimpleNamespace(slot=slot, block_roots=roots), 4)(epoch)
+    start = 4 * epoch
+    if start >= slot:
+        assert root == (A if epoch <= checkpoint.epoch else None)
+    else:
+        assert root == (start.to_bytes(32, "big") if start >= slot - 16 else None)
+
+
+@pytest.mark.parametrize(("epoch", "holds"), [(0, False), (10, False), (20, False), (21, True), (99, True)])
+def test_a_table_grows_at_its_end(epoch: int, holds: bool) -> None:
+    proposed = Checkpoint(epoch=epoch, root=C if epoch == 20 else B if epoch == 10 else A)
+    branch = {0: A, 10: B, 20: C, epoch: proposed.root}
+    if holds:
+        verify_growth(TABLE, proposed, branch.get)
+    else:
+        with pytest.raises(Misuse, match="grows at its end"):
+            verify_growth(TABLE, proposed, branch.get)
+
+
+def test_nothing_is_proposed_on_a_branch_that_conflicts() -> None:
+    with pytest.raises(InvalidCheckpoint):
+        verify_growth(TABLE, Checkpoint(epoch=99, root=B), {10: A, 99: B}.get)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anchor.errors import MalformedSSZ
+from anchor.merkle import table
 from anchor.merkle.columns import Column
 from anchor.merkle.container import Container
 from anchor.merkle.scope import Scope
@@ -94,6 +95,22 @@ def test_roots_follow_writes(plain: Plain, added: Keeper, writes: list[tuple[int
             state.keepers[index] = keeper
             COLUMNAR.hash_tree_root(state)
     after = plain.replace(keepers=tuple(expected), balances=(*plain.balances, 5))
+    assert COLUMNAR.hash_tree_root(state) == PLAIN.hash_tree_root(after)
+
+
+def test_tables_are_hashed_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "BLOCK", 2)
+    registry = [
+        Keeper(pubkey=bytes([i]) * 48, credentials=bytes([i]) * 32, balance=i, slashed=i == 3, exit_epoch=i)
+        for i in range(7)
+    ]
+    plain = PLAIN.default().replace(keepers=tuple(registry[:5]))
+    state = to_columns(plain)
+    assert COLUMNAR.hash_tree_root(state) == PLAIN.hash_tree_root(plain)
+    for row in (0, 3, 4):
+        state.keepers[row] = registry[6]
+    state.keepers.append(registry[5])
+    after = plain.replace(keepers=tuple(registry[i] for i in (6, 1, 2, 6, 6, 5)))
     assert COLUMNAR.hash_tree_root(state) == PLAIN.hash_tree_root(after)
 
 

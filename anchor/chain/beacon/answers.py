@@ -12,10 +12,11 @@ from typing import Any, Final
 
 from anchor.chain.beacon.checkpoint import find_block_fork, find_state_fork, read_state_head
 from anchor.chain.beacon.networks import Fork, Network
-from anchor.consensus.containers.phase0 import Checkpoint
+from anchor.consensus.containers.phase0 import BeaconBlockHeader, Checkpoint
 from anchor.consensus.fork_epochs import FORK_NAMES, compute_fork_digest
 from anchor.errors import MalformedAnswer, MalformedSSZ, WrongNetwork
 from anchor.merkle.json import Json, from_json
+from anchor.merkle.scope import schema_of
 from anchor.merkle.ssz import Schema
 from anchor.types import Root, Slot
 
@@ -84,6 +85,18 @@ def read_child_slots(answer: Answer) -> list[Slot]:
     headers = [item.get("header") for item in canonical]
     messages = [header.get("message") for header in headers if isinstance(header, dict)]
     return [_number(answer, message, "slot") for message in messages]
+
+
+def read_header(answer: Answer) -> BeaconBlockHeader:
+    """The header in an answer. Raises MalformedAnswer."""
+    data = read_data(answer)
+    signed = data.get("header") if isinstance(data, dict) else None
+    message = signed.get("message") if isinstance(signed, dict) else None
+    try:
+        header: BeaconBlockHeader = from_json(schema_of(BeaconBlockHeader), message)
+    except MalformedSSZ as error:
+        raise MalformedAnswer(f"{answer.what}: {error.what}") from None
+    return header
 
 
 def to_block_bytes(network: Network, answer: Answer) -> bytes:

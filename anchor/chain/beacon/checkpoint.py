@@ -9,7 +9,8 @@ A state and its block hold to a trusted `root:epoch` when, in this order,
    older, and the epoch stays what the checkpoint says);
 5. the state's own root is the one that the block commits to. So a state that was advanced over empty slots is
    refused, however right its header looks: nothing signed commits to what it holds;
-6. no checkpoint in the code is contradicted;
+6. no checkpoint in the code is contradicted, by the checkpoint itself or by the blocks that its state
+   names as its own past;
 7. the state's slot is not in the future, and within the weak-subjectivity period by its own fork. Age counts
    from the proven slot, never from the claimed epoch (rule 21).
 """
@@ -22,7 +23,7 @@ from typing import Any, Final
 
 from anchor.chain.beacon.networks import Fork, Network, verify_genesis
 from anchor.consensus.containers.phase0 import BeaconBlockHeader, Checkpoint
-from anchor.consensus.hardcoded import TABLES, Table, get_table, verify_root
+from anchor.consensus.hardcoded import TABLES, Table, get_table, look_back, verify_branch
 from anchor.consensus.weak_subjectivity import compute_expiry_by_timestamp, compute_weak_subjectivity_period
 from anchor.errors import InvalidCheckpoint, MalformedSSZ, StaleTrust, WrongNetwork
 from anchor.merkle.scope import hash_tree_root
@@ -184,7 +185,8 @@ def verify_checkpoint(
         raise InvalidCheckpoint(f"The state is of {fork.name}, and its block of {block.fork.name}.")
     record = fork.scope.schema("BeaconState").decode(state)
     _verify_state_root(block, head, fork.hash_tree_root(record))
-    verify_root(get_table(head.genesis_validators_root, tables), checkpoint.epoch, checkpoint.root)
+    past = look_back(checkpoint, record, network.preset.SLOTS_PER_EPOCH)
+    verify_branch(get_table(head.genesis_validators_root, tables), past)
     period = compute_weak_subjectivity_period(fork, record)
     known = network.with_genesis(head.genesis_validators_root, head.genesis_time)
     known = replace(known, has_logical_clock=_has_logical_clock(record))

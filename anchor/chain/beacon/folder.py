@@ -32,6 +32,8 @@ class Stored:
     checkpoint: Checkpoint
     state: bytes
     block: bytes
+    is_trusted: bool
+    """Whether the user gave the root; else the endpoints did."""
 
 
 def store_checkpoint(folder: Path, anchor: VerifiedCheckpoint, *, is_trusted: bool) -> None:
@@ -75,11 +77,12 @@ def load_checkpoint(folder: Path) -> Stored:
         if document["schema"] != SCHEMA:
             raise KeyError("schema")
         network = _read_network(document)
-        checkpoint = parse_checkpoint(document["checkpoint"])
+        checkpoint, is_trusted = parse_checkpoint(document["checkpoint"]), document["trusted"] is True
     except (ValueError, KeyError, TypeError, RecursionError):
         raise Misuse(f"{folder} is no checkpoint as this program writes it.", fix="Choose another.") from None
     state = read_bounded(folder / STATE, MAX_STATE, "a state")
-    return Stored(network, checkpoint, state, read_bounded(folder / BLOCK, MAX_BLOCK, "a block"))
+    block = read_bounded(folder / BLOCK, MAX_BLOCK, "a block")
+    return Stored(network, checkpoint, state, block, is_trusted)
 
 
 def _read_network(document: dict[str, Any]) -> Network:

@@ -11,13 +11,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from anchor.chain.beacon.answers import to_light_client_record, to_light_client_updates
+from anchor.chain.beacon.answers import read_header, to_light_client_record, to_light_client_updates
 from anchor.chain.beacon.checkpoint import VerifiedCheckpoint
 from anchor.chain.beacon.http import ACCEPT, MIB, Client
 from anchor.chain.beacon.networks import Network
 from anchor.consensus.bls import Bls, Signatures
-from anchor.consensus.containers.phase0 import Checkpoint
-from anchor.consensus.hardcoded import TABLES, Table, get_table, verify_root
+from anchor.consensus.containers.phase0 import BeaconBlockHeader, Checkpoint
+from anchor.consensus.hardcoded import TABLES, Table, get_newest_checkpoint, get_table, verify_root
 from anchor.consensus.light_client.derive import Deriver
 from anchor.consensus.light_client.headers import Forms, Header
 from anchor.consensus.light_client.store import (
@@ -27,7 +27,8 @@ from anchor.consensus.light_client.store import (
     is_better_update,
     is_sync_committee_update,
 )
-from anchor.errors import AnchorError, InvalidUpdate, NotServed, StaleTrust
+from anchor.consensus.text import format_checkpoint
+from anchor.errors import AnchorError, InvalidCheckpoint, InvalidUpdate, NotServed, StaleTrust
 from anchor.merkle.scope import hash_tree_root
 from anchor.params import MAX_REQUEST_LIGHT_CLIENT_UPDATES
 from anchor.types import Slot
@@ -35,6 +36,8 @@ from anchor.types import Slot
 MAX_UPDATES: Final = 64 * MIB
 CLOCK_TOLERANCE: Final = 1
 """Slots by which a clock may lag."""
+MAX_ANCESTORS: Final = 1024
+"""Headers that are asked for to show that what is final descends from a checkpoint in the code."""
 ROOT: Final = "/eth/v1/beacon/light_client"
 
 
@@ -75,8 +78,11 @@ class Follower:
         return Followed(LightClientStore(header, *committees, None, header), {})
 
     def start_from_bootstrap(self, checkpoint: Checkpoint, bootstrap: Any) -> Followed:
-        """From a trusted root alone. Raises InvalidUpdate, also for a header after the checkpoint's epoch."""
+        """From a trusted root alone. Raises InvalidUpdate, also for a header after the checkpoint's epoch,
+        InvalidCheckpoint for a root that the code contradicts.
+        """
         store = self.client.initialize_light_client_store(checkpoint.root, bootstrap)
+        verify_root(self._table, checkpoint.epoch, checkpoint.root)
         slot = store.finalized_header.beacon.slot
         if slot > checkpoint.epoch * self.network.preset.SLOTS_PER_EPOCH:
             raise InvalidUpdate(f"The trusted block is of slot {slot}, after the start of its epoch.")
@@ -94,17 +100,20 @@ class Follower:
                 fix="Sync with a state, take a newer checkpoint, or say --accept-expired.",
             )
 
-    def apply(self, followed: Followed, update: Any, slot: Slot) -> Followed:
+    def apply(
+        self, followed: Followed, update: Any, slot: Slot, ancestors: Sequence[BeaconBlockHeader] = ()
+    ) -> Followed:
         """What is known after an update; the same where it brings nothing new.
 
-        Raises InvalidUpdate; InvalidCheckpoint where what is final conflicts with a checkpoint in the code.
+        `ancestors` are headers before the one that the update makes final: as many as it takes to show a
+        checkpoint in the code that lies on the way. Raises InvalidUpdate; InvalidCheckpoint where what is
+        final conflicts with such a checkpoint, or passes it by.
         """
         if not self._is_news(followed.store, update):
             return followed
         limit = slot + CLOCK_TOLERANCE
         store = self.client.process_light_client_update(followed.store, update, limit)
-        final = self.to_checkpoint(store.finalized_header)
-        verify_root(self._table, final.epoch, final.root)  # rule 22: whatever its weight
+        self._verify_hardcoded(followed.finalized, store.finalized_header, ancestors)
         updates, newest = dict(followed.updates), followed.finality_update
         if is_sync_committee_update(update):
             period = self.forms.compute_sync_committee_period_at_slot(update.attested_header.beacon.slot)
@@ -114,6 +123,33 @@ class Follower:
         elif get_finalized(update) is not None:
             newest = update
         return Followed(store, updates, newest)
+
+    def find_passed_by(self, known: Header, final: Header) -> Checkpoint | None:
+        """The newest checkpoint in the code between two final headers, if neither is it (rule 22)."""
+        before, after = self.to_checkpoint(known), self.to_checkpoint(final)
+        entry = get_newest_checkpoint(self._table, after.epoch)
+        if entry is None or entry.epoch <= before.epoch or entry.root in (before.root, after.root):
+            return None
+        return entry
+
+    def _verify_hardcoded(self, known: Header, final: Header, ancestors: Sequence[BeaconBlockHeader]) -> None:
+        """Whatever the weight of what made it final: it is that checkpoint, or descends from it."""
+        place, entry = self.to_checkpoint(final), self.find_passed_by(known, final)
+        verify_root(self._table, place.epoch, place.root)
+        if entry is None:
+            return
+        headers = {hash_tree_root(header): header for header in ancestors}
+        header, root = final.beacon, place.root
+        while header.slot > entry.epoch * self.network.preset.SLOTS_PER_EPOCH:
+            root = header.parent_root
+            if root not in headers:
+                raise InvalidCheckpoint(
+                    f"What is final now, slot {final.beacon.slot}, passes epoch {entry.epoch} by, whose "
+                    "checkpoint this program knows, and it is not shown to descend from that.",
+                    fix=f"Start there: --trust {format_checkpoint(entry)}",
+                )
+            header = headers[root]
+        verify_root(self._table, entry.epoch, root)
 
     def _is_news(self, store: LightClientStore, update: Any) -> bool:
         period = self.forms.compute_sync_committee_period_at_slot
@@ -160,7 +196,7 @@ async def advance(client: Client, follower: Follower, followed: Followed, now: f
         followed = await _get_updates(client, follower, followed, (known, target), slot)
         if followed is before or period(followed.finalized.beacon.slot) >= target:
             break
-    return follower.apply(followed, newest, slot)
+    return await _take(client, follower, followed, newest, slot)
 
 
 async def _get_updates(
@@ -180,8 +216,36 @@ async def _get_updates(
     if len(updates) > count:
         raise InvalidUpdate(f"{client.label} gave {len(updates)} updates where {count} were asked for.")
     for update in updates:
-        followed = follower.apply(followed, update, slot)
+        followed = await _take(client, follower, followed, update, slot)
     return followed
+
+
+async def _take(client: Client, follower: Follower, followed: Followed, update: Any, slot: Slot) -> Followed:
+    """What is known after an update, and after asking for what it leaves out."""
+    final = get_finalized(update)
+    entry = None if final is None else follower.find_passed_by(followed.finalized, final)
+    if entry is None or final is None:
+        return follower.apply(followed, update, slot)
+    follower.client.verify_light_client_update(
+        followed.store, update, slot + CLOCK_TOLERANCE
+    )  # before asking
+    start = entry.epoch * follower.network.preset.SLOTS_PER_EPOCH
+    return follower.apply(followed, update, slot, await _get_ancestors(client, final.beacon, start))
+
+
+async def _get_ancestors(client: Client, header: BeaconBlockHeader, start: Slot) -> list[BeaconBlockHeader]:
+    """The headers before one, the newest first, down to one of `start` or earlier; none where those are many.
+
+    Ends with the first that is another than the one that was asked for.
+    """
+    found: list[BeaconBlockHeader] = []
+    while start < header.slot <= start + MAX_ANCESTORS:
+        root = header.parent_root
+        header = read_header(await client.get("a header", f"/eth/v1/beacon/headers/0x{root.hex()}"))
+        if hash_tree_root(header) != root:
+            break
+        found.append(header)
+    return found
 
 
 class News:

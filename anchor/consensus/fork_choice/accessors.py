@@ -10,12 +10,15 @@ from anchor.consensus.fork_choice.tree import NOWHERE, ForkChoiceNode, Place
 from anchor.consensus.forks.cache import Cache
 from anchor.consensus.forks.phase0 import Phase0
 from anchor.consensus.forks.phase0.base import State
+from anchor.consensus.weak_subjectivity import is_within_weak_subjectivity_period
 from anchor.merkle.lazy import np
 from anchor.params import BASIS_POINTS, GENESIS_EPOCH, PAYLOAD_STATUS_PENDING
 from anchor.types import Epoch, Gwei, Root, Slot
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from anchor.consensus.forks.schedule import ForkSchedule
 
 
 class Accessors:
@@ -24,8 +27,9 @@ class Accessors:
     statuses: ClassVar[tuple[int, ...]] = (PAYLOAD_STATUS_PENDING,)
     """The nodes that a block brings into the tree, each below the one before."""
 
-    def __init__(self, rules: Phase0) -> None:
-        self.rules = rules
+    def __init__(self, rules: Phase0, schedule: ForkSchedule | None = None) -> None:
+        """`rules` are the fork's. With a `schedule`, states may be of the forks before it."""
+        self.rules, self.schedule = rules, schedule
         self.preset, self.config = rules.preset, rules.config
         self._checkpoint_states: Cache[State] = Cache(8)
         self._committee_weights: Cache[Gwei] = Cache(4)
@@ -83,16 +87,20 @@ class Accessors:
 
     # States
 
+    def process_slots(self, state: State, slot: Slot) -> State:
+        """`state` at `slot`, with the upgrades on the way; the given state is used up."""
+        if self.schedule is not None:
+            return self.schedule.process_slots(state, slot)
+        self.rules.process_slots(state, slot)
+        return state
+
     def get_checkpoint_state(self, store: Store, checkpoint: Checkpoint) -> State:
         """The state of a checkpoint's block at the start of its epoch (store_target_checkpoint_state)."""
 
         def compute() -> State:
             state = store.block_states[checkpoint.root]
             start = self.rules.compute_start_slot_at_epoch(checkpoint.epoch)
-            if state.slot < start:
-                state = state.copy()
-                self.rules.process_slots(state, start)
-            return state
+            return state if state.slot >= start else self.process_slots(state.copy(), start)
 
         return self._checkpoint_states.get(checkpoint, compute)
 
@@ -119,6 +127,17 @@ class Accessors:
 
         weight = self._committee_weights.get(store.justified_checkpoint, compute)
         return weight * committee_percent // 100
+
+    def is_within_weak_subjectivity_period(
+        self, store: Store, ws_state: State, ws_checkpoint: Checkpoint
+    ) -> bool:
+        """Whether a checkpoint, whose state this is, can be trusted now (phase0/weak-subjectivity).
+
+        Raises InvalidTransition when the state is not the checkpoint's.
+        """
+        rules = self.schedule.get_fork_of(ws_state) if self.schedule else self.rules
+        now = self.get_current_slot(store)
+        return is_within_weak_subjectivity_period(rules, ws_state, ws_checkpoint, now)
 
     # Weights
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from anchor.consensus.containers.bellatrix import PowBlock
+from anchor.consensus.containers.bellatrix import BeaconBlockBody, BeaconState, PowBlock
 from anchor.consensus.containers.phase0 import BeaconBlock, SignedBeaconBlock
 from anchor.consensus.fork_choice.phase0 import ForkChoice, require_now
 from anchor.consensus.fork_choice.store import Store
@@ -13,6 +13,7 @@ from anchor.consensus.fork_choice.tree import ForkChoiceNode
 from anchor.consensus.forks.arithmetic import require
 from anchor.consensus.forks.bellatrix import Bellatrix
 from anchor.consensus.forks.phase0.base import Body
+from anchor.consensus.forks.schedule import ForkSchedule
 from anchor.errors import InvalidTransition, Premature
 from anchor.params import SAFE_SLOTS_TO_IMPORT_OPTIMISTICALLY
 from anchor.types import Hash32, Root
@@ -39,8 +40,13 @@ class BellatrixForkChoice(ForkChoice):
 
     rules: Bellatrix
 
-    def __init__(self, rules: Bellatrix, get_pow_block: GetPowBlock = find_no_block) -> None:
-        super().__init__(rules)
+    def __init__(
+        self,
+        rules: Bellatrix,
+        get_pow_block: GetPowBlock = find_no_block,
+        schedule: ForkSchedule | None = None,
+    ) -> None:
+        super().__init__(rules, schedule)
         self._get_pow_block = get_pow_block
 
     # The merge
@@ -51,13 +57,15 @@ class BellatrixForkChoice(ForkChoice):
 
     def is_merged(self, store: Store, root: Root) -> bool:
         """Whether the chain carries payloads already, up to a block."""
-        return self.rules.is_merge_transition_complete(store.block_states[root])
+        state = store.block_states[root]
+        is_upgraded = isinstance(state, BeaconState)
+        return is_upgraded and self.rules.is_merge_transition_complete(state)
 
     def is_execution_block(self, block: BeaconBlock) -> bool:
         """Whether a block carries a payload."""
         empty = self.rules.scope.schema("ExecutionPayload").default()
         body: Body = block.body
-        return bool(body.execution_payload != empty)
+        return isinstance(body, BeaconBlockBody) and body.execution_payload != empty
 
     def verify_merge_block(self, block: BeaconBlock) -> None:
         """Raises an error unless the first payload follows the last block of proof of work."""

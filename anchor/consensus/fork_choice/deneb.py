@@ -13,6 +13,7 @@ from anchor.consensus.fork_choice.store import Store
 from anchor.consensus.forks.arithmetic import require
 from anchor.consensus.forks.deneb import Deneb
 from anchor.consensus.forks.phase0.base import Body
+from anchor.consensus.forks.schedule import ForkSchedule
 from anchor.types import KZGProof, Root
 
 
@@ -48,8 +49,10 @@ class DenebForkChoice(CapellaForkChoice):
 
     rules: Deneb
 
-    def __init__(self, rules: Deneb, retrieve: Retrieve = retrieve_nothing) -> None:
-        super().__init__(rules)
+    def __init__(
+        self, rules: Deneb, retrieve: Retrieve = retrieve_nothing, schedule: ForkSchedule | None = None
+    ) -> None:
+        super().__init__(rules, schedule=schedule)
         self._retrieve = retrieve
 
     def verify_block_data(self, store: Store, root: Root, block: BeaconBlock) -> None:

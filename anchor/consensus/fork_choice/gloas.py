@@ -21,7 +21,6 @@ from anchor.params import (
     PAYLOAD_STATUS_EMPTY,
     PAYLOAD_STATUS_FULL,
     PAYLOAD_STATUS_PENDING,
-    PTC_TIMELINESS_INDEX,
 )
 from anchor.types import Gwei, Hash32, Root, Slot
 
@@ -115,8 +114,8 @@ class GloasForkChoice(PayloadRules):
 
     def get_supported_node(self, store: Store, data: AttestationData) -> ForkChoiceNode:
         """What a vote is for: who votes in a block's own slot leaves its payload undecided."""
-        root = data.beacon_block_root
-        if store.blocks[root].slot == data.slot:
+        root, block = data.beacon_block_root, store.blocks[data.beacon_block_root]
+        if block.slot == data.slot or self.holds_payload(block):
             return ForkChoiceNode(root)
         return ForkChoiceNode(root, PAYLOAD_STATUS_FULL if data.index == 1 else PAYLOAD_STATUS_EMPTY)
 
@@ -141,7 +140,7 @@ class GloasForkChoice(PayloadRules):
             return True
         rivals = [root for root in store.roots_at_slot[parent.slot] if root != block.parent_root]
         return not any(
-            store.block_timeliness[root][PTC_TIMELINESS_INDEX]
+            store.block_timeliness[root][-1]  # by the last deadline: since gloas, the payload committee's
             and store.blocks[root].proposer_index == parent.proposer_index
             for root in rivals
         )
@@ -150,8 +149,9 @@ class GloasForkChoice(PayloadRules):
 
     def get_head(self, store: Store) -> ForkChoiceNode:
         self.settle(store)
-        if not store.tree.viable[self.get_base(store)]:
-            return ForkChoiceNode(store.justified_checkpoint.root, PAYLOAD_STATUS_EMPTY)
+        root = store.justified_checkpoint.root
+        if not store.tree.viable[self.get_base(store)] and not self.holds_payload(store.blocks[root]):
+            return ForkChoiceNode(root, PAYLOAD_STATUS_EMPTY)
         return super().get_head(store)
 
     def get_best_child(self, store: Store, place: Place) -> Place:
@@ -187,6 +187,8 @@ class GloasForkChoice(PayloadRules):
 
     def should_build_on_full(self, store: Store, head: ForkChoiceNode, slot: Slot) -> bool:
         """Whether the proposer of `slot` builds on the head's payload. Raises Misuse for a pending head."""
+        if self.holds_payload(store.blocks[head.root]):
+            return True
         if head.payload_status == PAYLOAD_STATUS_PENDING:
             raise Misuse(f"The payload of {head.root.hex()} is undecided: ask for the head first.")
         is_full = head.payload_status == PAYLOAD_STATUS_FULL

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from anchor.consensus.containers.gloas import (
+    BeaconBlockBody,
     ExecutionPayloadBid,
     IndexedPayloadAttestation,
     PayloadAttestation,
@@ -21,7 +22,8 @@ from anchor.consensus.fork_choice.tree import ForkChoiceNode
 from anchor.consensus.forks.arithmetic import require
 from anchor.consensus.forks.gloas import Gloas
 from anchor.consensus.forks.phase0.base import Body, State
-from anchor.params import PAYLOAD_STATUS_EMPTY, PAYLOAD_STATUS_FULL
+from anchor.consensus.forks.schedule import ForkSchedule
+from anchor.params import PAYLOAD_STATUS_EMPTY, PAYLOAD_STATUS_FULL, PAYLOAD_STATUS_PENDING
 from anchor.types import Root, ValidatorIndex
 
 
@@ -30,12 +32,18 @@ class PayloadRules(FuluForkChoice):
 
     rules: Gloas
 
-    def __init__(self, rules: Gloas, retrieve: Retrieve = retrieve_nothing) -> None:
-        super().__init__(rules, retrieve)
+    def __init__(
+        self, rules: Gloas, retrieve: Retrieve = retrieve_nothing, schedule: ForkSchedule | None = None
+    ) -> None:
+        super().__init__(rules, retrieve, schedule)
+
+    def holds_payload(self, block: BeaconBlock) -> bool:
+        """Whether a block is of a fork before gloas: its payload is in it, and it is one node of the tree."""
+        return not isinstance(block.body, BeaconBlockBody)
 
     def is_payload_verified(self, store: Store, root: Root) -> bool:
         """Whether a block's payload came, and is valid."""
-        return root in store.payloads
+        return root in store.payloads or self.holds_payload(store.blocks[root])
 
     def get_bid(self, block: BeaconBlock) -> ExecutionPayloadBid:
         """The bid that a block takes."""
@@ -44,9 +52,14 @@ class PayloadRules(FuluForkChoice):
         return bid
 
     def get_parent_payload_status(self, store: Store, block: BeaconBlock) -> int:
-        """Whether a block builds on its parent with the payload (full), or without (empty)."""
-        parent = self.get_bid(store.blocks[block.parent_root])
-        is_full = self.get_bid(block).parent_block_hash == parent.block_hash
+        """Whether a block builds on its parent with the payload (full), or without (empty).
+
+        A parent of before gloas has but one node, which stays pending.
+        """
+        parent = store.blocks[block.parent_root]
+        if self.holds_payload(parent):
+            return PAYLOAD_STATUS_PENDING
+        is_full = self.get_bid(block).parent_block_hash == self.get_bid(parent).block_hash
         return PAYLOAD_STATUS_FULL if is_full else PAYLOAD_STATUS_EMPTY
 
     def is_parent_node_full(self, store: Store, block: BeaconBlock) -> bool:
@@ -62,7 +75,12 @@ class PayloadRules(FuluForkChoice):
         """
         root = signed.message.beacon_block_root
         require_now(root in store.blocks, lambda: f"The payload's block, {root.hex()}, is unknown.")
-        self.verify_data_available(root, self.get_bid(store.blocks[root]).blob_kzg_commitments)
+        block = store.blocks[root]
+        require(
+            not self.holds_payload(block),
+            lambda: f"The block of slot {block.slot} is older than gloas, and holds its payload.",
+        )
+        self.verify_data_available(root, self.get_bid(block).blob_kzg_commitments)
         self.rules.verify_execution_payload_envelope(store.block_states[root], signed, self.rules.engine)
         store.payloads[root] = signed.message
         self.add_full_node(store, root)

@@ -21,10 +21,11 @@ from anchor.consensus.fork_choice.store import PayloadVote, Store
 from anchor.consensus.fork_choice.tree import NOWHERE, ForkChoiceNode
 from anchor.consensus.forks.arithmetic import require
 from anchor.consensus.forks.phase0.base import State
+from anchor.consensus.hardcoded import TABLES, Table, get_table, look_back, verify_branch
 from anchor.errors import InvalidTransition, Misuse, Premature
 from anchor.merkle.lazy import np
 from anchor.params import GENESIS_EPOCH
-from anchor.types import Root
+from anchor.types import Epoch, Root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -58,15 +59,20 @@ class Imported(NamedTuple):
 class ForkChoice(ProposerRules):
     """The fork choice of phase0 and altair; every later fork's inherits from it."""
 
-    def get_forkchoice_store(self, anchor_state: State, anchor_block: BeaconBlock) -> Store:
+    def get_forkchoice_store(
+        self, anchor_state: State, anchor_block: BeaconBlock, tables: Sequence[Table] = TABLES
+    ) -> Store:
         """A store that trusts a block and the state after it: genesis, or a checkpoint.
 
-        Raises Misuse unless the two belong together.
+        Raises Misuse unless the two belong together, InvalidCheckpoint where they conflict with one of the
+        checkpoints in the code, which `tables` are.
         """
         if anchor_block.state_root != self.rules.hash_tree_root(anchor_state):
             raise Misuse(f"The anchor block of slot {anchor_block.slot} does not lead to the anchor state.")
         root = self.rules.hash_tree_root(anchor_block)
         anchor = Checkpoint(epoch=self.rules.get_current_epoch(anchor_state), root=root)
+        table = get_table(anchor_state.genesis_validators_root, tables)
+        verify_branch(table, look_back(anchor, anchor_state, self.preset.SLOTS_PER_EPOCH))
         genesis_time_ms = anchor_state.genesis_time * 1000
         store = Store(
             time_ms=genesis_time_ms + anchor_state.slot * self.config.SLOT_DURATION_MS,
@@ -75,6 +81,7 @@ class ForkChoice(ProposerRules):
             finalized_checkpoint=anchor,
             unrealized_justified_checkpoint=anchor,
             unrealized_finalized_checkpoint=anchor,
+            table=table,
         )
         timeliness = tuple([True] * len(self.get_deadlines_ms()))
         self.add_block(store, root, anchor_block, anchor_state.copy(), anchor, timeliness)
@@ -152,7 +159,9 @@ class ForkChoice(ProposerRules):
     def on_block(self, store: Store, signed_block: SignedBeaconBlock) -> None:
         """Takes a block; one that is known already changes nothing.
 
-        Raises Premature for a block that may be valid later, InvalidTransition for another that is not.
+        Raises Premature for a block that may be valid later, another Invalid for one that is not:
+        InvalidTransition, InvalidCheckpoint where it conflicts with a checkpoint in the code, or what a
+        ledger says of an entry (InvalidEntry, InvalidSignature).
         """
         root = self.rules.hash_tree_root(signed_block.message)
         if root not in store.blocks:
@@ -162,8 +171,10 @@ class ForkChoice(ProposerRules):
         """Checks a block against the store and its parent's state."""
         block = signed_block.message
         self.verify_block_place(store, block)
+        self.verify_block_branch(store, root, block)
         self.verify_block_data(store, root, block)
-        state = self.rules.state_transition(store.block_states[block.parent_root], signed_block)
+        transition = (self.schedule or self.rules).state_transition
+        state = transition(store.block_states[block.parent_root], signed_block)
         pulled_up = state.copy()
         self.rules.process_justification_and_finalization(pulled_up)
         justified, finalized = pulled_up.current_justified_checkpoint, pulled_up.finalized_checkpoint
@@ -188,6 +199,21 @@ class ForkChoice(ProposerRules):
             ancestor == finalized.root,
             lambda: f"The block of slot {slot} descends from {ancestor.hex()}, not {finalized.root.hex()}.",
         )
+
+    def verify_block_branch(self, store: Store, root: Root, block: BeaconBlock) -> None:
+        """Raises InvalidCheckpoint where a block makes its branch conflict with a checkpoint in the code.
+
+        It decides on the epochs that start after its parent, up to its own slot; its ancestors did before.
+        """
+        after = store.blocks[block.parent_root].slot
+
+        def root_at(epoch: Epoch) -> Root | None:
+            start = self.rules.compute_start_slot_at_epoch(epoch)
+            if start == block.slot:
+                return root
+            return block.parent_root if after < start < block.slot else None
+
+        verify_branch(store.table, root_at)
 
     def verify_block_data(self, store: Store, root: Root, block: BeaconBlock) -> None:
         """Raises an error unless all is there that must come with a block: nothing, here."""
@@ -290,9 +316,13 @@ class ForkChoice(ProposerRules):
         require(slot <= data.slot, lambda: f"A vote of slot {data.slot} is for a block of slot {slot}.")
 
     def update_latest_messages(self, store: Store, voters: NDArray[np.int64], data: AttestationData) -> None:
-        """Lets voters support the block that they vote for, unless they have voted for a later target."""
+        """Lets voters support the block that they vote for, unless they have voted for a later target.
+
+        The vote's time is the last slot of its target: so it compares with those of gloas, which are slots.
+        """
         place = store.tree.places[ForkChoiceNode(data.beacon_block_root)]
-        store.votes.cast(store.tree, voters, place, data.target.epoch)
+        time = self.rules.compute_start_slot_at_epoch(data.target.epoch + 1) - 1
+        store.votes.cast(store.tree, voters, place, time)
 
     def on_attester_slashing(self, store: Store, attester_slashing: AttesterSlashing) -> None:
         """Takes evidence that validators equivocate: their votes count no more."""

@@ -10,6 +10,7 @@ from anchor.consensus.containers.phase0 import BeaconBlock, Checkpoint
 from anchor.consensus.fork_choice.tree import Tree
 from anchor.consensus.fork_choice.votes import Votes
 from anchor.consensus.forks.phase0.base import State
+from anchor.consensus.hardcoded import Table
 from anchor.types import Epoch, Root, Slot
 
 Envelope = Any
@@ -39,6 +40,8 @@ class Store:
     unrealized_justified_checkpoint: Checkpoint
     """What blocks justify as soon as their epoch ends."""
     unrealized_finalized_checkpoint: Checkpoint
+    table: Table
+    """The network's checkpoints in the code: no branch that conflicts with one is taken (rule 22)."""
     proposer_boost_root: Root = bytes(32)
     """The first block of this slot that came in time, or zero."""
     blocks: dict[Root, BeaconBlock] = field(default_factory=dict)

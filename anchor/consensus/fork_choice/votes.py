@@ -19,7 +19,7 @@ class Votes:
 
     def __init__(self) -> None:
         self.times = np.empty(0, np.int64)
-        """The target epoch of the latest vote (since gloas: its slot), or NEVER."""
+        """The slot of the latest vote (before gloas: the last slot of its target epoch), or NEVER."""
         self.places = np.empty(0, np.int64)
         """The node of the tree that it supports, or NOWHERE when that node is forgotten."""
         self.weights = np.empty(0, np.int64)

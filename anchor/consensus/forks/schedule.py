@@ -6,8 +6,9 @@ from bisect import bisect_right
 from typing import Final
 
 from anchor.consensus.bls import Signatures
-from anchor.consensus.containers.phase0 import SignedBeaconBlock
+from anchor.consensus.containers.phase0 import BeaconBlock, SignedBeaconBlock
 from anchor.consensus.execution import ExecutionEngine, accept_payload
+from anchor.consensus.fork_epochs import get_fork_epoch, get_fork_version
 from anchor.consensus.forks.altair import Altair
 from anchor.consensus.forks.arithmetic import require
 from anchor.consensus.forks.bellatrix import Bellatrix
@@ -20,8 +21,8 @@ from anchor.consensus.forks.phase0 import Phase0
 from anchor.consensus.forks.phase0.base import State
 from anchor.consensus.presets import Config, Preset
 from anchor.errors import Misuse
-from anchor.params import FAR_FUTURE_EPOCH, GENESIS_EPOCH
-from anchor.types import Epoch, Slot
+from anchor.params import FAR_FUTURE_EPOCH
+from anchor.types import Slot
 
 FORKS: Final[tuple[type[Phase0], ...]] = (Phase0, Altair, Bellatrix, Capella, Deneb, Electra, Fulu, Gloas)
 """Every fork, in the order in which they follow each other."""
@@ -49,11 +50,24 @@ class ForkSchedule:
         return self.forks[bisect_right(self.start_slots, slot) - 1]
 
     def get_fork_of(self, state: State) -> Phase0:
-        """The fork that a state belongs to. Raises Misuse when no fork here has its version."""
+        """The fork that a state belongs to, by its form and its version.
+
+        Raises Misuse for a state of another network: a ledger's version may be one that a fork here has.
+        """
+        version = state.fork.current_version
         for fork in self.forks:
-            if get_fork_version(fork.config, fork.name) == state.fork.current_version:
+            is_form = type(state) is fork.records["BeaconState"]
+            if is_form and version == get_fork_version(fork.config, fork.name):
                 return fork
-        raise Misuse(f"This network has no fork of version {state.fork.current_version.hex()}.")
+        raise Misuse(f"This network has no fork of version {version.hex()} whose states have this form.")
+
+    def verify_block_form(self, block: BeaconBlock) -> None:
+        """Raises InvalidTransition unless a block is of the fork whose slot it claims."""
+        fork = self.get_fork_at_slot(block.slot)
+        require(
+            type(block.body) is fork.records["BeaconBlockBody"],
+            lambda: f"The block of slot {block.slot} is not in the form of {fork.name}, whose slot it is.",
+        )
 
     def process_slots(self, state: State, slot: Slot) -> State:
         """`state` after slots have passed up to `slot`, with the upgrades on the way.
@@ -78,25 +92,9 @@ class ForkSchedule:
     ) -> State:
         """The state after a block, as `Phase0.state_transition`, across forks."""
         block = signed_block.message
+        self.verify_block_form(block)
         fork = self.get_fork_at_slot(block.slot)
-        require(
-            type(block.body) is fork.records["BeaconBlockBody"],
-            lambda: f"The block of slot {block.slot} is not in the form of {fork.name}, whose slot it is.",
-        )
         fork.verify_block_distance(pre_state, block)
         state = self.process_slots(pre_state.copy(), block.slot)
         fork.apply_block(state, signed_block, validate_result)
         return state
-
-
-def get_fork_epoch(config: Config, name: str) -> Epoch:
-    """When a fork starts; FAR_FUTURE_EPOCH when it isn't scheduled."""
-    if name == Phase0.name:
-        return GENESIS_EPOCH
-    return config[f"{name.upper()}_FORK_EPOCH"]  # type: ignore[no-any-return]
-
-
-def get_fork_version(config: Config, name: str) -> bytes:
-    """The version that signatures of a fork are bound to."""
-    key = "GENESIS_FORK_VERSION" if name == Phase0.name else f"{name.upper()}_FORK_VERSION"
-    return config[key]  # type: ignore[no-any-return]

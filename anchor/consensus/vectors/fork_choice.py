@@ -6,11 +6,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from anchor.consensus import kzg
-from anchor.consensus.fork_choice.bellatrix import BellatrixForkChoice, PayloadStatus
-from anchor.consensus.fork_choice.deneb import Blobs, CapellaForkChoice, DenebForkChoice
-from anchor.consensus.fork_choice.fulu import FuluForkChoice
-from anchor.consensus.fork_choice.gloas import GloasForkChoice
-from anchor.consensus.fork_choice.phase0 import ForkChoice
+from anchor.consensus.fork_choice.bellatrix import PayloadStatus
+from anchor.consensus.fork_choice.deneb import Blobs
+from anchor.consensus.fork_choice.schedule import make_fork_choice
 from anchor.consensus.fork_choice.tree import ForkChoiceNode
 from anchor.consensus.vectors.cases import Case
 from anchor.consensus.vectors.compare import Difference, compare
@@ -36,12 +34,6 @@ HANDLERS: Final = {
     "reorg",
     "should_apply_proposer_boost",
     "withholding",
-}
-WITH_DATA: Final[dict[str, Callable[..., ForkChoice]]] = {
-    "deneb": DenebForkChoice,
-    "electra": DenebForkChoice,
-    "fulu": FuluForkChoice,
-    "gloas": GloasForkChoice,
 }
 Step = dict[str, Any]
 Values = Any
@@ -76,18 +68,9 @@ class Run:
         self.data: Any = () if case.fork in ("fulu", "gloas") else None  # nothing to sample
         self.pow_blocks: dict[bytes, Any] = {}
         self.payload_status: Values = None
-        self.choice: Any = self._make_choice()
+        self.choice: Any = make_fork_choice(self.rules, self.pow_blocks.get, lambda root: self.data)
         anchor_state = read_record(case, self.rules, "BeaconState", "anchor_state")
         self.store = self.choice.get_forkchoice_store(anchor_state, self.read("BeaconBlock", "anchor_block"))
-
-    def _make_choice(self) -> ForkChoice:
-        fork, rules = self.case.fork, self.rules
-        if fork == "bellatrix":
-            return BellatrixForkChoice(rules, self.pow_blocks.get)
-        if fork == "capella":
-            return CapellaForkChoice(rules)
-        with_data = WITH_DATA.get(fork)
-        return with_data(rules, lambda root: self.data) if with_data else ForkChoice(rules)
 
     def read(self, record: str, file: str) -> Any:
         """The record that a file of the case holds."""

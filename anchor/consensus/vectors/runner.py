@@ -12,6 +12,7 @@ from anchor.consensus.vectors import (
     fork_choice,
     light_client,
     light_client_data,
+    networking,
     ssz,
     states,
     upgrades,
@@ -60,6 +61,10 @@ HANDLERS: Final[dict[str, dict[str, Check]]] = {
     "transition": {"core": upgrades.check_transition},
     "fork_choice": dict.fromkeys(fork_choice.HANDLERS, fork_choice.check_fork_choice),
     "sync": {"optimistic": fork_choice.check_fork_choice},
+    "networking": {
+        "get_custody_groups": networking.check_custody_groups,
+        "compute_columns_for_custody_group": networking.check_custody_columns,
+    },
     "genesis": {
         "initialization": states.check_genesis,
         "validity": states.check_genesis_validity,

@@ -26,7 +26,8 @@ class BlockProcessing(Operations):
         """The state after a block; `pre_state` is left as it is.
 
         With `validate_result` the block's signature and its state root are checked as well. Raises
-        InvalidTransition, with the rule that the block breaks.
+        InvalidTransition, with the rule that the block breaks (for an entry of a ledger: InvalidEntry,
+        InvalidSignature).
         """
         self.verify_block_distance(pre_state, signed_block.message)
         state = pre_state.copy()
