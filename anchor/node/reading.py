@@ -1,7 +1,7 @@
 """What a node answers, read from its chain: everything as of the newest final state, in pages with bounds.
 
 Nothing here writes, waits, or knows HTTP. Cursors are positions in lists that only grow: a page stays what it
-is, whatever is added meanwhile.
+is, whatever is added meanwhile. Only entries and blocks that are not final yet may give way to others.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from anchor.errors import Misuse, NoSuchRecord
 from anchor.merkle.scope import hash_tree_root
 from anchor.ml.manifest import Manifest, decode_manifest, manifest_root
 from anchor.node.chain import Chain, State, Status
+from anchor.node.ledger_view import LedgerView
 from anchor.node.records import Block, StoredEntry
 from anchor.params import LOGICAL_CLOCK
 
@@ -94,6 +95,18 @@ class Reader:
         self.chain = chain
         self.status: Status = chain.get_status()
         self._final: State = chain.get_state(self.status.finalized.root)
+        self._entries: Sequence[bytes] = chain.get_head().state.entries
+
+    def count_common_entries(self, other: Reader) -> int:
+        """How many entries, from the first on, both have in the same order. What is final is in both."""
+        mine, others = self._entries, other._entries
+        start, stop = self.status.final_entries, min(len(mine), len(others))
+        return next((at for at in range(start, stop) if mine[at] != others[at]), stop)
+
+    @cached_property
+    def as_beacon(self) -> LedgerView:
+        """The same moment, as the Beacon API shows it."""
+        return LedgerView(self.chain, self.status)
 
     def refresh(self) -> Reader:
         """This one where the chain has not moved, else a new one."""

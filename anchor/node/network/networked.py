@@ -24,8 +24,9 @@ from anchor.node.network.handshake import Identity
 from anchor.node.network.identity import load_identity
 from anchor.node.network.manifests import Fetcher
 from anchor.node.network.runner import Runner
+from anchor.node.places import find_store
 from anchor.node.records import Batch
-from anchor.node.store import FILE, Store
+from anchor.node.store import Store
 from anchor.node.validators.folder import open_validators
 from anchor.node.writer import Gauges, Refresh
 
@@ -64,7 +65,7 @@ class Networked:
     def _open(self) -> Identity:
         with ExitStack() as opened:
             opened.enter_context(hold_folder(self._folder, patience=0, on_wait=lambda _: None))
-            self._store = opened.enter_context(closing(Store.open(self._folder / FILE, writable=True)))
+            self._store = opened.enter_context(closing(Store.open(find_store(self._folder), writable=True)))
             chain, validators = Chain(self._store), None
             network_id = chain.get_head().state.genesis_validators_root
             if self._keystores is not None:

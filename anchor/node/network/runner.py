@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
-from anchor.errors import CorruptedLedger, Unavailable
+from anchor.errors import AnchorError, CorruptedLedger
 from anchor.node.logs import tell, warn
 from anchor.node.network.engine import Engine
 from anchor.node.network.messages import PeerStatus
@@ -50,12 +50,12 @@ class Runner:
     async def step(
         self, method: Callable[P, Sequence[Send]], *args: P.args, **more: P.kwargs
     ) -> Sequence[Send]:
-        """As `run`; when the store fails, nothing is sent, and it is said once. Raises CorruptedLedger."""
+        """As `run`; when that fails, nothing is sent, and it is said once. Raises CorruptedLedger."""
         try:
             sends = await self.run(method, *args, **more)
         except CorruptedLedger:
             raise
-        except Unavailable as error:
+        except AnchorError as error:
             self.note(error)
             return ()
         if self.trouble:
@@ -63,7 +63,7 @@ class Runner:
             self.trouble = ""
         return sends
 
-    def note(self, error: Unavailable) -> None:
+    def note(self, error: AnchorError) -> None:
         """Remembers what is wrong, and says it once."""
         if not self.trouble:
             warn(str(error))
