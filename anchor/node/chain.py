@@ -224,7 +224,8 @@ class Chain:
     def get_status(self) -> Status:
         """How the ledger stands."""
         root, state = self.get_head()
-        justified, finalized = self.get_finality(state)
+        justified, voted = self.get_finality(state)
+        finalized = self._get_newest_final(voted)
         return Status(
             name=self.name,
             network_id=state.genesis_validators_root,
@@ -314,7 +315,15 @@ class Chain:
 
     def get_finalized_checkpoint(self) -> Checkpoint:
         """The newest checkpoint that is final."""
-        return self.get_finality(self.get_head().state)[1]
+        return self._get_newest_final(self.get_finality(self.get_head().state)[1])
+
+    def _get_newest_final(self, voted: Checkpoint) -> Checkpoint:
+        """`voted`, unless a later block is final here by trust: a node joined from it."""
+        slot = self._store.get_final_slot()
+        stored = self._store.find_block_before(slot)
+        if stored is None or self.ledger.compute_start_slot_at_epoch(voted.epoch) >= slot:
+            return voted
+        return Checkpoint(epoch=-(-slot // self.ledger.preset.SLOTS_PER_EPOCH), root=stored.root)
 
     def get_checkpoint(self, epoch: int) -> Checkpoint:
         """The checkpoint of `epoch`: the newest block at or before its first slot.

@@ -23,7 +23,7 @@ from anchor.bundle.proofs import (
     build_tensor_proof,
 )
 from anchor.consensus.containers.entries import SignedEntry
-from anchor.consensus.containers.ledger import Model, ModelVersion
+from anchor.consensus.containers.ledger import Genesis, Model, ModelVersion
 from anchor.consensus.containers.phase0 import Checkpoint, IndexedAttestation, SignedBeaconBlock, Validator
 from anchor.consensus.weak_subjectivity import compute_expiry_by_slot, compute_expiry_by_timestamp
 from anchor.errors import Misuse, NoSuchRecord
@@ -251,6 +251,16 @@ class Reader:
     def get_block(self, root: bytes) -> SignedBeaconBlock:
         """The block with this root. Raises NoSuchRecord."""
         return self.chain.get_block(root)
+
+    def get_genesis(self) -> Genesis:
+        """What the network started from."""
+        return self.chain.genesis
+
+    def get_final_state(self, root: bytes) -> bytes:
+        """The encoding of the state after a final block. Raises NoSuchRecord for another."""
+        if self.chain.get_slot(root) > self.chain.get_slot(self.status.finalized.root):
+            raise NoSuchRecord(f"The block 0x{root.hex()} is not final here.")
+        return self.chain.scope.encode(self.chain.get_state(root))
 
     def list_evidence(self, after: int) -> Page[tuple[int, str, Any]]:
         """Slashings in the next EVIDENCE_BLOCKS blocks of slot `after` and later: slot, kind, operation."""

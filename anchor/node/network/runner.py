@@ -13,6 +13,7 @@ from anchor.node.logs import tell, warn
 from anchor.node.network.engine import Engine
 from anchor.node.network.messages import PeerStatus
 from anchor.node.network.outbox import Send
+from anchor.node.store import Store
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -30,8 +31,8 @@ class Stand:
 class Runner:
     """Calls an engine, one call after the other, off the event loop."""
 
-    def __init__(self, engine: Engine, thread: Executor) -> None:
-        self.engine, self._thread = engine, thread
+    def __init__(self, engine: Engine, store: Store, thread: Executor) -> None:
+        self.engine, self.store, self._thread = engine, store, thread
         self.stand = self._look()
         self.trouble = ""
         """What keeps the engine from working, in a sentence; empty when nothing does."""
