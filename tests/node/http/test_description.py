@@ -14,7 +14,7 @@ from anchor.node.api.listening import EVENTS
 from anchor.node.api.openapi import RAW_ROUTES, ROUTES, build_document
 from anchor.node.api.routes import JSON
 from anchor.node.app import build_app
-from tests.node.http.conftest import Site
+from tests.node.http.conftest import TOKEN, Site
 from tests.node.http.json_schema import find_faults
 from tests.node.http.tools import get_data
 from tests.node.tools import make_manifest
@@ -22,6 +22,7 @@ from tests.node.tools import make_manifest
 ROOT = Path(__file__).parents[3]
 API = ROOT / "anchor/node/api"
 HANDLERS = [API / name for name in ("models.py", "ledger.py", "admin.py", "beacon.py", "light_client.py")]
+OPERATOR = {"Authorization": f"Bearer {TOKEN}"}
 MAX_HANDLER = 10
 """Lines."""
 ALLOWED = re.compile(
@@ -76,10 +77,11 @@ async def test_answers_are_what_the_document_says(site: Site, route: Any) -> Non
     described = document["paths"][route.path]["get"]["responses"]
     query = {name: values[name] for name, one in route.query.items() if one.is_required and name in values}
     for path, params in ((route.path.format(**values), query), (route.path.format(**values), {"no": "no"})):
-        async with site.client.get(path, params=params, headers={"Accept": JSON}) as response:
+        async with site.client.get(path, params=params, headers=OPERATOR | {"Accept": JSON}) as response:
             schema = described[str(response.status)]["content"][JSON]["schema"]
             assert find_faults(await response.json(), schema, document) == []
-    async with site.client.get(route.path.format(**values), headers={"Accept": "image/png"}) as response:
+    odd = OPERATOR | {"Accept": "image/png"}
+    async with site.client.get(route.path.format(**values), headers=odd) as response:
         assert response.status == 406
         assert "406" in described
 
