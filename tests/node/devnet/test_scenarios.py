@@ -73,7 +73,9 @@ def test_what_is_no_scenario_is_refused_in_a_sentence(values: object, words: str
         parse_scenario(values, "here")
 
 
-@pytest.mark.parametrize("text", ["", "1", "1,2", "1/1", "1,2/2", "a/b", "1/", "1//2", "١/2", "999999/1"])
+@pytest.mark.parametrize(
+    "text", ["", "1", "1,2", "1/1", "1,2/2", "a/b", "1/", "1//2", "\u0661/2", "999999/1"]
+)
 def test_what_is_no_partition(text: str) -> None:
     with pytest.raises(Misuse):
         parse_groups(text)
