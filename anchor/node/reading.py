@@ -222,6 +222,10 @@ class Reader:
         """The entry at `position`. Raises NoSuchRecord."""
         return self._find(*self.chain.get_entry(position))
 
+    def get_state(self, root: bytes) -> State:
+        """The state after the block with this root. Raises NoSuchRecord."""
+        return self.chain.get_state(root)
+
     def find_entry(self, root: bytes) -> Found | None:
         """The entry with this root, where it is recorded."""
         stored = self.chain.find_recorded(root)

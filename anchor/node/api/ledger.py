@@ -26,6 +26,7 @@ from anchor.node.reading import Reader
 ENTRY: Final = schema_of(SignedEntry)
 ENTRY_PROOF: Final = LEDGER_SCOPE.schema(EntryProof)
 BLOCK: Final = LEDGER_SCOPE.schema(SignedBeaconBlock)
+STATE: Final = LEDGER_SCOPE.schema("BeaconState")
 VOTE: Final = LEDGER_SCOPE.schema(IndexedAttestation)
 VALIDATOR: Final = LEDGER_SCOPE.schema(Validator)
 SLASHINGS: Final = {
@@ -76,6 +77,11 @@ async def list_blocks(node: Node, after: int, limit: int) -> Reply:
 async def get_block(node: Node, root: bytes) -> Reply:
     """A block by its root."""
     return Reply(await node.read(Reader.get_block, root), BLOCK, root=root)
+
+
+async def get_state(node: Node, root: bytes) -> Reply:
+    """The state after a block."""
+    return Reply(await node.read(Reader.get_state, root), STATE, root=root)
 
 
 async def list_votes(node: Node, epoch: int) -> Reply:
@@ -190,6 +196,18 @@ ROUTES: Final = (
         {"root": ROOT},
         has_ssz=True,
         cost=2,
+        errors=(404,),
+    ),
+    Route(
+        "GET",
+        f"{_V1}/states/{{root}}",
+        get_state,
+        "Get the state after a block: what entries are written against",
+        describe(STATE),
+        "ledger",
+        {"root": ROOT},
+        has_ssz=True,
+        cost=50,
         errors=(404,),
     ),
     Route(
