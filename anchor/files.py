@@ -1,18 +1,27 @@
-"""Files that are there whole or not at all: written beside their place, synced, then moved into it."""
+"""Files that are there whole or not at all: written beside their place, synced, then moved into it.
+
+Who is killed while writing leaves a file beside the place, which the next one to write there removes. A lock
+tells it from the file of someone who is writing now.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shutil import rmtree
+from stat import S_ISREG
 from typing import BinaryIO
 
 from anchor.errors import Misuse, Unavailable
 
 PRIVATE = 0o600
 PUBLIC = 0o644
+LEFTOVER = re.compile(r"\.(.{1,32})\.[0-9a-f]{16}\.new", re.DOTALL)
+"""Names of files that are being written, after the name that they shall have."""
 
 
 def write_new(path: Path, data: bytes, *, mode: int = PUBLIC) -> None:
@@ -49,15 +58,47 @@ def write_over(path: Path, data: bytes, *, mode: int = PUBLIC) -> None:
 @contextmanager
 def _staged(path: Path, mode: int) -> Iterator[tuple[Path, BinaryIO]]:
     """A new file beside `path`, for the body to write and then move into place."""
-    staged = _get_place_beside(path)
     with told_plainly(path):
+        remove_leftovers(path)
+        staged, handle = _create_beside(path, mode)
         try:
-            with os.fdopen(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            with os.fdopen(handle, "wb") as file:
                 yield staged, file
             sync_folder(path.parent)
         finally:
             with suppress(FileNotFoundError):
                 staged.unlink()
+
+
+def _create_beside(path: Path, mode: int) -> tuple[Path, int]:
+    """A new file beside `path`, and its handle, which holds the file's lock until it is closed."""
+    while True:
+        staged = _get_place_beside(path)
+        handle = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.fstat(handle).st_nlink:
+            return staged, handle
+        os.close(handle)  # someone took it for a leftover before it was locked
+
+
+def remove_leftovers(path: Path) -> None:
+    """Removes the files beside `path` that killed processes left when they wrote it."""
+    for place in path.parent.iterdir():
+        match = LEFTOVER.fullmatch(place.name)
+        if match and match[1] == path.name[:32]:
+            with suppress(OSError):  # it is being written, or is not ours: it stays
+                _remove_leftover(place)
+
+
+def _remove_leftover(place: Path) -> None:
+    """Removes the file at `place`. Raises OSError when someone holds its lock."""
+    handle = os.open(place, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if S_ISREG(os.fstat(handle).st_mode):
+            place.unlink()
+    finally:
+        os.close(handle)
 
 
 def _get_place_beside(path: Path) -> Path:

@@ -127,6 +127,13 @@ STAGE_DEVELOPMENT: Final = 0
 STAGE_STAGING: Final = 1
 STAGE_PRODUCTION: Final = 2
 STAGE_ARCHIVED: Final = 3
+STAGES: Final = {
+    "development": STAGE_DEVELOPMENT,
+    "staging": STAGE_STAGING,
+    "production": STAGE_PRODUCTION,
+    "archived": STAGE_ARCHIVED,
+}
+"""By the names that people use."""
 
 SCHEME_ED25519: Final = 1
 SCHEME_ML_DSA_65: Final = 2

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "anchor"
 FILES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = [
-    {"errors", "types", "params", "files"},
+    {"errors", "types", "params", "files", "lock"},
     {"merkle"},
     {"ml", "consensus"},
     {"bundle"},

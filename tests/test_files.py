@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import fcntl
+import multiprocessing
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from anchor.errors import Misuse, Unavailable
-from anchor.files import PRIVATE, new_folder, read_bounded, write_new, write_over
+from anchor.files import PRIVATE, new_file, new_folder, read_bounded, remove_leftovers, write_new, write_over
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from anchor.files import new_file
+with new_file(Path(sys.argv[1])) as file:
+    file.write(b"half")
+    file.flush()
+    print("writing", flush=True)
+    time.sleep(60)
+"""
 
 
 def _names(folder: Path) -> list[str]:
@@ -98,3 +113,76 @@ def test_what_a_killed_process_left_is_in_nobodys_way(tmp_path: Path) -> None:
     with new_folder(tmp_path / "2" / "ledger"):
         pass
     assert _names(tmp_path / "1") == _names(tmp_path / "2") == [left, "ledger"]
+
+
+def _start_writer(place: Path) -> subprocess.Popen[str]:
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, place], stdout=subprocess.PIPE, text=True)
+    assert writer.stdout is not None
+    assert writer.stdout.readline() == "writing\n"
+    return writer
+
+
+def test_what_a_killed_writer_left_goes_with_the_next_one(tmp_path: Path) -> None:
+    writer = _start_writer(tmp_path / "model.anchor")
+    (left,) = _names(tmp_path)
+    assert left.startswith(".model.anchor.")
+    write_over(tmp_path / "model.anchor", b"1")
+    assert _names(tmp_path) == [left, "model.anchor"]  # it is being written
+    writer.kill()
+    writer.communicate()
+    write_over(tmp_path / "other", b"1")
+    assert left in _names(tmp_path)  # not the other one's
+    write_over(tmp_path / "model.anchor", b"2")
+    assert _names(tmp_path) == ["model.anchor", "other"]
+
+
+@pytest.mark.parametrize("kind", ["folder", "link", "pipe", "another name", "no number"])
+def test_what_is_no_leftover_stays(tmp_path: Path, kind: str) -> None:
+    name = f".bundle.{'0' * 16}.new"
+    if kind == "folder":
+        (tmp_path / name).mkdir()
+    elif kind == "link":
+        (tmp_path / name).symlink_to(tmp_path / "elsewhere")
+        (tmp_path / "elsewhere").write_bytes(b"1")
+    elif kind == "pipe":
+        os.mkfifo(tmp_path / name)
+    else:
+        other = "bundles" if kind == "another name" else "bundle"
+        (tmp_path / f".{other}.{'0' * (16 if kind == 'another name' else 15)}.new").write_bytes(b"1")
+    before = _names(tmp_path)
+    remove_leftovers(tmp_path / "bundle")
+    assert _names(tmp_path) == before
+
+
+def _write_often(place: Path) -> None:
+    for number in range(100):
+        write_over(place, b"%d" % number)
+
+
+def test_many_writers_of_one_place_do_not_hinder_each_other(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_write_often, args=(tmp_path / "bundle",)) for _ in range(3)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0, 0, 0]
+    assert (tmp_path / "bundle").read_bytes() == b"99"
+    assert _names(tmp_path) == ["bundle"]
+
+
+def test_a_file_that_was_taken_for_a_leftover_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, calls = fcntl.flock, iter([True])
+
+    def robbed(handle: int, flags: int) -> None:
+        if next(calls, False):
+            remove_leftovers(tmp_path / "bundle")
+        lock(handle, flags)
+
+    monkeypatch.setattr(fcntl, "flock", robbed)
+    with new_file(tmp_path / "bundle") as file:
+        file.write(b"whole")
+    assert (tmp_path / "bundle").read_bytes() == b"whole"
+    assert _names(tmp_path) == ["bundle"]

@@ -17,12 +17,14 @@ from anchor.cli.output import STATUS_WORDS
 from tests.ml.checkpoints import TWO, safetensors, write
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
+SECURITY = (Path(__file__).parent.parent / "SECURITY.md").read_text()
 SHOWN = re.findall(r"^(?:\$ |- run: )anchor (.*)$", README, re.MULTILINE)
+ADVISED = re.findall(r"(?:^    |&& )anchor ([^&\n]*)", SECURITY, re.MULTILINE)
 PYTHON = re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
 TARGETS = re.findall(r"^    make (\S+)", README, re.MULTILINE)
 
 
-@pytest.mark.parametrize("line", SHOWN)
+@pytest.mark.parametrize("line", SHOWN + ADVISED)
 def test_a_command_parses(line: str) -> None:
     command, *arguments = shlex.split(line, comments=True)
     if arguments != ["…"]:
@@ -30,6 +32,7 @@ def test_a_command_parses(line: str) -> None:
 
 
 def test_commands_are_shown() -> None:
+    assert {line.split()[0] for line in ADVISED} == {"export", "import", "keygen", "keys"}
     shown = {line.split()[0] for line in SHOWN}
     assert shown >= {"verify", "init", "keygen", "publish", "promote", "bundle", "export", "vectors"}
     assert shown <= set(COMMANDS)
@@ -57,15 +60,15 @@ def test_links_lead_somewhere() -> None:
 # What it shows, run
 
 
-def find_block(language: str, heading: str) -> str:
+def find_block(language: str, heading: str, level: int = 2) -> str:
     """The first block in `language` below `heading`."""
-    section = README.split(f"\n## {heading}\n", 1)[1]
+    section = README.split(f"\n{'#' * level} {heading}\n", 1)[1]
     return section.split(f"```{language}\n", 1)[1].split("```", 1)[0]
 
 
-def read_commands(heading: str) -> list[list[str]]:
+def read_commands(heading: str, level: int = 2) -> list[list[str]]:
     """Arguments of the `anchor` commands below `heading`."""
-    lines = [line[2:] for line in find_block("console", heading).splitlines() if line.startswith("$ ")]
+    lines = [line[2:] for line in find_block("console", heading, level).splitlines() if line.startswith("$ ")]
     commands = [shlex.split(line, comments=True) for line in lines]
     assert all(words[0] == "anchor" for words in commands)
     return [words[1:] for words in commands]
@@ -105,6 +108,26 @@ def test_publish_then_verify(place: Path, capsys: pytest.CaptureFixture[str]) ->
     (place / "model" / "stray.json").write_text("{}")
     with pytest.raises(SystemExit, match=r"EXTRA 'stray\.json'"):
         exec(code, {})  # noqa: S102 the README's own
+
+
+def test_approve_then_lose_a_key(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    init, keygen, publish, staging, production, *_ = read_commands("Publish a model")
+    for arguments in (init, keygen, publish, staging):
+        run(arguments, capsys)
+    facts: dict[str, str] = {}
+    keygen, register, policy, approve = read_commands("Approvals", 3)
+    facts["ed25519:…"] = run(keygen, capsys)["identity"]
+    run(register, capsys)
+    run([facts.get(word, word) for word in policy], capsys)
+    assert main(production) == 1
+    assert f"not yet approved by {facts['ed25519:…']}" in capsys.readouterr().err
+    run(approve, capsys)
+    run(production, capsys)
+    keygen, rotate, log, revoke = read_commands("A signing key is lost or stolen", 3)
+    run(keygen, capsys)
+    run(rotate, capsys)
+    facts["17"] = str(next(e["entry"] for e in run(log, capsys)["entries"] if e["kind"] == "publish"))
+    assert run([facts.get(word, word) for word in revoke], capsys)["versions"] == ["org/name@1.0"]
 
 
 def test_exit_codes_are_the_ones_listed() -> None:

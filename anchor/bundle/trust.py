@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +22,7 @@ from anchor.consensus.text import (
 )
 from anchor.errors import InvalidEntry, MalformedFile, Misuse
 from anchor.files import PRIVATE, read_bounded, told_plainly, write_over
+from anchor.lock import hold_folder
 from anchor.ml.formats.strict_json import parse
 
 SCHEMA: Final = "anchor-trust/1"
@@ -28,6 +30,8 @@ NETWORK_SCHEMA: Final = "anchor-network/1"
 """Of the public description of a network, which `anchor init` writes."""
 MAX_STORE_BYTES: Final = 1 << 20
 MAX_OPERATOR: Final = 200
+PATIENCE: Final = 10.0
+"""Seconds to wait for someone else who changes the store."""
 ONE_OPERATOR: Final = "one operator"
 """What is said of a network's operators unless the user's own configuration says otherwise (rule 5)."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -108,16 +112,18 @@ def add_trust(path: Path, trust: Trust) -> None:
     Raises Misuse for a name that is not one, Unavailable when the store cannot be written.
     """
     _require_words(trust)
-    _save(path, load_store(path) | {trust.name: trust})
+    with _held(path):
+        _save(path, load_store(path) | {trust.name: trust})
 
 
 def remove_trust(path: Path, name: str) -> None:
     """Takes `name` out of the store. Raises Misuse when it is not there."""
-    known = load_store(path)
-    if name not in known:
-        raise Misuse(f"Your trust store has no {name!r}.", fix="See: anchor trust list")
-    del known[name]
-    _save(path, known)
+    with _held(path):
+        known = load_store(path)
+        if name not in known:
+            raise Misuse(f"Your trust store has no {name!r}.", fix="See: anchor trust list")
+        del known[name]
+        _save(path, known)
 
 
 def to_json(trust: Trust) -> dict[str, Any]:
@@ -176,8 +182,15 @@ def _require_words(trust: Trust) -> None:
             raise Misuse(error.what) from None
 
 
-def _save(path: Path, known: Mapping[str, Trust]) -> None:
-    document = {"schema": SCHEMA, "trust": {name: to_json(trust) for name, trust in sorted(known.items())}}
+@contextmanager
+def _held(path: Path) -> Iterator[None]:
+    """Nobody else changes the store during the body: what two add at once is both there."""
     with told_plainly(path.parent):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with hold_folder(path.parent, patience=PATIENCE, on_wait=lambda _: None):
+        yield
+
+
+def _save(path: Path, known: Mapping[str, Trust]) -> None:
+    document = {"schema": SCHEMA, "trust": {name: to_json(trust) for name, trust in sorted(known.items())}}
     write_over(path, json.dumps(document, indent=2).encode() + b"\n", mode=PRIVATE)

@@ -9,6 +9,7 @@ from anchor.cli.ledgers import add_ledger_option, get_folder, record, repeat_led
 from anchor.cli.output import Outcome, Terminal, printable
 from anchor.cli.plain import show_approvals
 from anchor.cli.secrets import add_key_options
+from anchor.params import STAGES
 
 HELP = """\
 Approve that a version moves up to the next stage, as its model's policy wants.
@@ -21,17 +22,19 @@ anchor approve acme/tiny@1.0 --to production --key bob.key
 def add_arguments(parser: ArgumentParser) -> None:
     """The command's arguments."""
     parser.add_argument("name", metavar="MODEL@VERSION", help="a published version")
-    parser.add_argument("--to", metavar="STAGE", required=True, help="the stage that it may move to")
+    parser.add_argument(
+        "--to", metavar="STAGE", choices=STAGES, required=True, help="the stage that it may move to"
+    )
     add_key_options(parser)
     add_ledger_option(parser)
 
 
 def run(options: Namespace, terminal: Terminal) -> Outcome:
     """Records the approval, and waits until it is final."""
-    from anchor.consensus.text import format_checkpoint, parse_stage
+    from anchor.consensus.text import format_checkpoint
     from anchor.node.publishing import get_version, write_approval
 
-    folder, stage = get_folder(options), parse_stage(options.to)
+    folder, stage = get_folder(options), STAGES[options.to]
     seed, author = unlock(options, folder, key=options.key)
     said = record(folder, seed, terminal, lambda chain: [write_approval(chain, author, options.name, stage)])
     model, _, version = options.name.partition("@")

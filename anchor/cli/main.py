@@ -35,6 +35,8 @@ COMMANDS = {
     "promote": "move a version to another stage",
     "revoke": "withdraw a version, for good",
     "node": "serve a ledger over HTTP, and take entries",
+    "network": "found a network of several operators, and join it",
+    "validator": "make keys that vote, and keep the record of what they signed",
     "doctor": "check clock, port, disk, keys, native code and store",
     "export": "write a ledger's backup to one file",
     "import": "bring a ledger back from its backup",

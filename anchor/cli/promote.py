@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from anchor.cli.ledgers import add_ledger_option, get_folder, record, repeat_ledger, unlock
 from anchor.cli.output import Outcome, Terminal, printable
 from anchor.cli.secrets import add_key_options
+from anchor.params import STAGES
 
 HELP = """\
 Move a version to another stage: development, staging, production, archived.
@@ -21,17 +22,19 @@ anchor promote acme/tiny@1.0 --to archived --key alice.key --ledger ledger/
 def add_arguments(parser: ArgumentParser) -> None:
     """The command's arguments."""
     parser.add_argument("name", metavar="MODEL@VERSION", help="a published version")
-    parser.add_argument("--to", metavar="STAGE", required=True, help="the stage that it moves to")
+    parser.add_argument(
+        "--to", metavar="STAGE", choices=STAGES, required=True, help="the stage that it moves to"
+    )
     add_key_options(parser)
     add_ledger_option(parser)
 
 
 def run(options: Namespace, terminal: Terminal) -> Outcome:
     """Records the change, and waits until it is final."""
-    from anchor.consensus.text import format_checkpoint, get_stage_name, parse_stage
+    from anchor.consensus.text import format_checkpoint, get_stage_name
     from anchor.node.publishing import write_promotion
 
-    folder, stage = get_folder(options), parse_stage(options.to)
+    folder, stage = get_folder(options), STAGES[options.to]
     seed, author = unlock(options, folder, key=options.key)
     said = record(folder, seed, terminal, lambda chain: [write_promotion(chain, author, options.name, stage)])
     model, _, version = options.name.partition("@")

@@ -147,9 +147,14 @@ def _complete(options: Namespace, author: Author, chain: Chain) -> Author:
 
 def _hash(options: Namespace, terminal: Terminal) -> Manifest:
     """The manifest. Raises Invalid for a checkpoint that nobody should be given."""
+    from anchor.bundle.api import find_bundle
     from anchor.cli.hash import exit_code, hash_model
     from anchor.errors import InvalidManifest
+    from anchor.files import remove_leftovers, told_plainly
 
+    beside = find_bundle(options.path)
+    with told_plainly(beside.parent, "read"):
+        remove_leftovers(beside)  # else they would be taken for the model's own
     found, manifest = hash_model(options.path, terminal, lineage=options.lineage)
     if exit_code(found.findings):
         first = next(finding for finding in found.findings if finding.answer)

@@ -19,6 +19,7 @@ MAX_PASSPHRASE_BYTES: Final = 4096
 SIGNING: Final = "signing"
 ROOT: Final = "root"
 """Kinds of a publisher's keys."""
+ADMINISTRATOR: Final = "administrator"
 
 
 def add_passphrase_option(parser: ArgumentParser) -> None:

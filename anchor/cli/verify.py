@@ -14,6 +14,7 @@ from anchor.bundle.verdict import REFUSED, VERIFIED, Verdict
 from anchor.cli.output import Outcome, Terminal, format_bytes, format_count, format_table, printable
 from anchor.errors import Misuse
 from anchor.ml.report import Answer, Damage, FilesReport
+from anchor.params import STAGES
 
 HELP = """\
 Check that a model is exactly the one that was published, and that a network
@@ -50,7 +51,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--only", metavar="GLOB", action="append", default=[], help="check a part; repeatable"
     )
-    parser.add_argument("--require-stage", metavar="STAGE", help="needs --max-age")
+    parser.add_argument("--require-stage", metavar="STAGE", choices=STAGES, help="needs --max-age")
     parser.add_argument("--max-age", metavar="TIME", help="of the status: 90s, 30m, 12h, 7d")
     parser.add_argument(
         "--allow-stale-trust",

@@ -10,22 +10,9 @@ from anchor.consensus.containers.entries import Key
 from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.consensus.schemes import require_key
 from anchor.errors import InvalidSignature, Misuse
-from anchor.params import (
-    SCHEME_ED25519,
-    STAGE_ARCHIVED,
-    STAGE_DEVELOPMENT,
-    STAGE_PRODUCTION,
-    STAGE_STAGING,
-    UINT64_MAX,
-)
+from anchor.params import SCHEME_ED25519, STAGES, UINT64_MAX
 
 PREFIX: Final = "ed25519:"
-STAGES: Final = {
-    "development": STAGE_DEVELOPMENT,
-    "staging": STAGE_STAGING,
-    "production": STAGE_PRODUCTION,
-    "archived": STAGE_ARCHIVED,
-}
 
 
 def encode_name(text: str) -> bytes:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from anchor.errors import MalformedFile, MissingFile, Unsafe
+from anchor.files import LEFTOVER
 from anchor.ml.anchored import Anchored, select_files
 from anchor.ml.check import check_file
 from anchor.ml.elsewhere import find_elsewhere
@@ -17,7 +18,7 @@ from anchor.ml.formats.layout import Layout
 from anchor.ml.hints import find_hints
 from anchor.ml.leaves import Progress
 from anchor.ml.manifest import Manifest
-from anchor.ml.paths import is_protected
+from anchor.ml.paths import IGNORED, is_protected
 from anchor.ml.report import Answer, FileReport, FilesReport, Finding, TensorReport
 from anchor.ml.rules import verify_manifest
 from anchor.ml.source import Listing, Source, open_source
@@ -149,7 +150,7 @@ def _find_extra(
     """What lies in the folder and is not named by the manifest (rule 4)."""
     named = {file.path for file in manifest.files}
     extra = [
-        FileReport(path, Answer.EXTRA, what="The manifest does not name it.")
+        FileReport(path, Answer.EXTRA, what="The manifest does not name it.", hints=_explain_extra(path))
         for path in listing.files
         if path not in named and not _is_bundle(source, path, bundle)
     ]
@@ -158,6 +159,14 @@ def _find_extra(
         for path, kind in listing.special
         if path not in named
     ]
+
+
+def _explain_extra(path: str) -> tuple[str, ...]:
+    """A hint on what an interrupted write of the bundle left. It is EXTRA all the same."""
+    match = LEFTOVER.fullmatch(path)
+    if match is None or match[1] not in IGNORED:
+        return ()
+    return ("An interrupted `anchor publish` or `anchor bundle` left it: the next one removes it.",)
 
 
 def _is_bundle(source: Source, path: str, bundle: StrPath | None) -> bool:

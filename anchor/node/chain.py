@@ -287,7 +287,7 @@ class Chain:
         if self._store.is_copied():
             raise Misuse(
                 "This ledger's folder is a copy, or moved to another disk, and only reads: its original may "
-                "be signing.",
+                "still be signing.",
                 fix="Go on in the original. When it is gone for good, bring the ledger back from this copy: "
                 "anchor export -o FILE, then anchor import FILE FOLDER --take-over.",
             )

@@ -16,6 +16,7 @@ from anchor.consensus.presets import LEDGER
 from anchor.consensus.text import format_checkpoint, format_identity
 from anchor.errors import CorruptedLedger, Misuse, Unavailable
 from anchor.files import PRIVATE, new_folder, read_bounded, write_new
+from anchor.lock import hold_folder
 from anchor.merkle.scope import schema_of
 from anchor.node.batches import make_snapshot
 from anchor.node.chain import Chain, compute_block_root
@@ -32,9 +33,12 @@ from anchor.node.keys import (
     encode_key_file,
     encrypt_secret,
 )
+<<<<<<< HEAD
 from anchor.node.lock import hold_folder
 from anchor.node.places import Place, choose_place, find_store
 from anchor.node.postgresql import Url
+=======
+>>>>>>> netcore
 from anchor.node.production import make_keyring
 from anchor.node.records import Batch
 from anchor.node.service import Service

@@ -1,4 +1,4 @@
-"""SQLite, as a store uses it: one file, every transaction synced to it, and its errors told as ours."""
+"""SQLite, as what a node keeps uses it: one file, every transaction synced to it, its errors told as ours."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from anchor.errors import CorruptedLedger, Unavailable
 from anchor.files import told_plainly
@@ -23,22 +23,36 @@ PRAGMAS: Final = (
 )
 
 
-class Sqlite:
-    """A connection to the store in one file."""
+class Sort(NamedTuple):
+    """A sort of file, which is not taken for another."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._connection, self._path = connection, path
+    application: int
+    """What stands in its head."""
+    what: str
+    """In words."""
+    restore: str
+    """What to do when it is damaged."""
+
+
+STORE: Final = Sort(APPLICATION_ID, "a ledger's store", RESTORE)
+
+
+class Sqlite:
+    """A connection to one file."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path, sort: Sort) -> None:
+        self._connection, self._path, self._sort = connection, path, sort
 
     @classmethod
-    def connect(cls, path: Path, mode: str) -> Self:
+    def connect(cls, path: Path, mode: str, sort: Sort = STORE) -> Self:
         """The file at `path`; `mode` is SQLite's: ro, rw, rwc."""
-        with _told_plainly(path):
+        with _told_plainly(path, sort):
             connection = sqlite3.connect(
                 f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None
             )
             for pragma in PRAGMAS if mode != "ro" else PRAGMAS[2:]:
                 connection.execute(f"PRAGMA {pragma}")
-        return cls(connection, path)
+        return cls(connection, path, sort)
 
     @property
     def place(self) -> str:
@@ -56,22 +70,22 @@ class Sqlite:
         self._connection.close()
 
     def get_version(self) -> int:
-        """Of the tables. Raises CorruptedLedger when this is no ledger's store."""
+        """Of the tables. Raises CorruptedLedger when this is a file of another sort."""
         [(application,)], [(version,)] = self.get("PRAGMA application_id"), self.get("PRAGMA user_version")
-        if application != APPLICATION_ID:
-            raise CorruptedLedger(f"{self._path} is not a ledger's store.")
+        if application != self._sort.application:
+            raise CorruptedLedger(f"{self._path} is not {self._sort.what}.", fix=self._sort.restore)
         return int(version)
 
     def migrate(self, statements: Sequence[str], version: int) -> None:
         """Runs `statements` and records that they lead to `version`; in a transaction."""
         for statement in statements:
             self.run(statement)
-        self.run(f"PRAGMA application_id = {APPLICATION_ID}")
+        self.run(f"PRAGMA application_id = {self._sort.application}")
         self.run(f"PRAGMA user_version = {version}")
 
     def get(self, sql: str, *values: Value) -> list[tuple[Any, ...]]:
         """All rows that `sql` selects."""
-        with _told_plainly(self._path):
+        with _told_plainly(self._path, self._sort):
             return self._connection.execute(sql, values).fetchall()
 
     def run(self, sql: str, *values: Value) -> int:
@@ -85,7 +99,7 @@ class Sqlite:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """The body's changes: all of them, durable when it ends, or none."""
-        with _told_plainly(self._path):
+        with _told_plainly(self._path, self._sort):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -97,7 +111,7 @@ class Sqlite:
     @contextmanager
     def one_view(self) -> Iterator[None]:
         """In the body, all reads see the same moment, whatever another process commits meanwhile."""
-        with _told_plainly(self._path):
+        with _told_plainly(self._path, self._sort):
             self._connection.execute("BEGIN")
         try:
             yield
@@ -106,7 +120,7 @@ class Sqlite:
 
 
 @contextmanager
-def _told_plainly(path: Path) -> Iterator[None]:
+def _told_plainly(path: Path, sort: Sort) -> Iterator[None]:
     """Turns SQLite's errors into ours."""
     try:
         yield
@@ -115,4 +129,4 @@ def _told_plainly(path: Path) -> Iterator[None]:
             f"{path} cannot be used now: {error}.", fix="Check the disk's space and the file's owner."
         ) from None
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter where a message quotes damage
-        raise CorruptedLedger(f"{path} is damaged: {error}.", fix=RESTORE) from None
+        raise CorruptedLedger(f"{path} is damaged: {error}.", fix=sort.restore) from None

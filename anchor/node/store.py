@@ -359,3 +359,13 @@ def _bring_up_to_date(database: Database) -> None:
         if statements:
             database.migrate(statements, VERSION)
             database.run("UPDATE ledger SET home = ? WHERE home = ''", database.home)
+<<<<<<< HEAD
+=======
+
+
+def require_store(path: Path) -> None:
+    """Raises Unavailable when there is no store at `path`."""
+    if not path.is_file():
+        fix = "Name its folder with --ledger, or start one with: anchor init"
+        raise Unavailable(f"There is no ledger in {path.parent}.", fix=fix)
+>>>>>>> netcore

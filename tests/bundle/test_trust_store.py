@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import stat
 from pathlib import Path
 from unittest.mock import Mock
@@ -46,7 +47,7 @@ def test_what_is_added_is_read_back(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     remove_trust(path, "lab")
     assert set(load_store(path)) == {"bare"}
-    assert [file.name for file in path.parent.iterdir()] == ["trust.json"]
+    assert sorted(file.name for file in path.parent.iterdir()) == ["lock", "trust.json"]
 
 
 def test_adding_again_replaces(tmp_path: Path) -> None:
@@ -173,3 +174,22 @@ def test_without_a_home_there_is_no_store(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(Path, "home", Mock(side_effect=RuntimeError))
     with pytest.raises(Misuse, match="home"):
         get_store_path()
+
+
+def _add_many(path: Path, letter: str) -> None:
+    for number in range(6):
+        add_trust(path, Trust(CHECKPOINT, name=f"{letter}{number}"))
+        if number % 2:
+            remove_trust(path, f"{letter}{number}")
+
+
+def test_what_many_add_at_once_is_all_there(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    path = tmp_path / "anchor" / "trust.json"
+    writers = [context.Process(target=_add_many, args=(path, letter)) for letter in "abc"]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0, 0, 0]
+    assert set(load_store(path)) == {f"{letter}{number}" for letter in "abc" for number in range(0, 6, 2)}

@@ -93,7 +93,15 @@ def test_bash_completion_completes() -> None:
         [sys.executable, "-m", "anchor.cli.main", "completion", "bash"],
         capture_output=True, text=True, check=True, cwd=ROOT,
     ).stdout  # fmt: skip
-    for words, expected in (("ver", "verify"), ("verify m --tr", "--trust"), ("trust re", "remove")):
+    for words, expected in (
+        ("ver", "verify"),
+        ("verify m --tr", "--trust"),
+        ("trust re", "remove"),
+        ("keys rev", "revoke"),
+        ("promote a/b@1 --to sta", "staging"),
+        ("approve a/b@1 --to prod", "production"),
+        ("verify m --require-stage arch", "archived"),
+    ):
         place = len(words.split())
         asked = f"{script}\nCOMP_WORDS=(anchor {words}); COMP_CWORD={place}; _anchor; echo ${{COMPREPLY[*]}}"
         done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)

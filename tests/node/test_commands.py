@@ -133,6 +133,40 @@ def test_a_bundle_elsewhere(ready: Run, tmp_path: Path) -> None:
     assert (tmp_path / "my bundle").is_file()
 
 
+def test_killed_before_the_bundle_is_there_the_rest_can_be_told(
+    ready: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        (tmp_path / "model" / f".model.anchor.{'0' * 16}.new").write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("anchor.files.write_over", killed)
+        assert publish_model(ready)[0] == 130
+    code, _, err = publish_model(ready, "1", "--ledger", "ledger")
+    assert code == 1
+    assert err.startswith("anchor publish: 'acme/tiny@1' is published already.")
+    command = err.split("make that with: ")[1].split()
+    assert command[:3] == ["anchor", "bundle", "acme/tiny@1"]
+    assert command[-4:] == ["--ledger", "ledger", "-o", "model/model.anchor"]
+    trust, publisher = command[4], json.loads((tmp_path / "alice.key").read_text())["identity"]
+    check = ("verify", "model", "--trust", trust, "--model", "acme/tiny@1", "--publisher", publisher)
+    assert ready(*command[1:-2], "-o", "bundle")[0] == 0
+    code, out, _ = ready(*check, "--bundle", "bundle")
+    assert code == 1
+    assert "EXTRA" in out
+    assert "An interrupted `anchor publish` or `anchor bundle` left it" in out
+    assert ready(*command[1:])[0] == ready(*check)[0] == 0
+
+
+def test_what_an_interrupted_writer_left_is_not_published(ready: Run, tmp_path: Path) -> None:
+    (tmp_path / "model" / f".model.anchor.{'0' * 16}.new").write_bytes(b"half")
+    published = read_result(ready, "publish", "model", "--model=acme/tiny", "--version=1", "--key=alice.key")
+    assert ready(*published["verify"][1:])[0] == 0
+    shown = json.loads(ready("bundle", "--show", "model/model.anchor")[1])
+    assert [file["path"] for file in shown["manifest"]["files"]] == ["config.json"]
+
+
 def test_two_passphrases(ready: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "bob's").write_text("battery staple\r\n")
     assert ready("keygen", "bob.key", "--passphrase-file", "bob's")[0] == 0

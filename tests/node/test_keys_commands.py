@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from anchor.cli.log import WORDS
+from anchor.consensus.containers.entries import KINDS, Entry, Key, RotateKeys, SignedEntry
+from anchor.merkle.scope import schema_of
+from anchor.merkle.union import Selected
+from anchor.node.chain import Chain
+from anchor.node.store import StoredEntry
 from tests.node.commands import Run, publish_model, read_result
 
 ROTATE = ("keys", "rotate", "--key", "alice-2.key", "--root-key", "alice.key.root")
@@ -180,6 +187,28 @@ def test_a_root_key_under_a_passphrase_of_its_own(ready: Run, tmp_path: Path) ->
     register = ("keys", "register", "--key", "bob-2.key", "--root-key", "bob.key.root")
     assert ready(*register)[0] == 2
     assert ready(*register, "--root-passphrase-file", "secret")[0] == 0
+
+
+def _make_entry(position: int, kind: type) -> tuple[StoredEntry, SignedEntry]:
+    body = schema_of(kind).default()
+    if kind is RotateKeys:
+        body = body.replace(keys=(Key(scheme=1, public_key=b"\1" * 32),))
+    entry = schema_of(Entry).default().replace(body=Selected(KINDS.index(kind), body))
+    return StoredEntry(position, bytes(32), 0, 0, b""), SignedEntry(entry=entry, signatures=())
+
+
+def test_every_kind_of_entry_has_words(ready: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that no command writes, too."""
+    entries = [_make_entry(position, kind) for position, kind in enumerate(KINDS)]
+    monkeypatch.setattr(Chain, "get_status", lambda _: Mock(entries=len(KINDS), final_entries=0))
+    monkeypatch.setattr(Chain, "get_entries", lambda *_: entries)
+    kinds = [entry["kind"] for entry in read_result(ready, "log")["entries"]]
+    code, out, _ = ready("log")
+    assert code == 0
+    lines = out.splitlines()[1:]
+    assert max(map(len, lines)) <= 80
+    for kind, line in zip(kinds, lines, strict=True):
+        assert (WORDS.get(kind) or kind.split("-")[0]) in line
 
 
 # Policies

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from anchor.consensus.text import PREFIX, STAGES, format_checkpoint, format_identity, get_stage_name
+from anchor.consensus.text import PREFIX, format_checkpoint, format_identity, get_stage_name
 from anchor.merkle.json import to_json
 from anchor.merkle.scope import schema_of
 from anchor.node.api.describe import DIGEST, describe, record
@@ -13,6 +13,7 @@ from anchor.node.chain import Status
 from anchor.node.node import Receipt
 from anchor.node.reading import Found, Horizon, Named, Published
 from anchor.node.records import Block
+from anchor.params import STAGES
 
 COUNT: Final = {"type": "integer", "minimum": 0}
 TEXT: Final = {"type": "string"}

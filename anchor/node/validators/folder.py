@@ -20,8 +20,8 @@ from anchor.consensus.bls import Bls
 from anchor.consensus.duties import Keyring
 from anchor.errors import Misuse, Unavailable
 from anchor.files import PRIVATE, read_bounded, told_plainly, write_new
-from anchor.node.keys import SECRET_BYTES, Randomness, derive_validator_key
-from anchor.node.lock import hold_folder
+from anchor.lock import hold_folder
+from anchor.node.keys import MIN_PASSPHRASE, SECRET_BYTES, Randomness, derive_validator_key
 from anchor.node.validators import keystores, protection
 from anchor.node.validators.keystores import (
     MAX_FILE_BYTES,
@@ -52,8 +52,10 @@ class Validators:
 def make_validators(folder: Path, count: int, password: str, randomness: Randomness) -> Keyring:
     """Fills `folder` with `count` new keys, and a record that they signed nothing.
 
-    Raises Misuse for a count that is out of bounds, and an empty password.
+    Raises Misuse for a count that is out of bounds, and a password that is too short.
     """
+    if len(password) < MIN_PASSPHRASE:
+        raise Misuse(f"A passphrase has at least {MIN_PASSPHRASE} characters.", fix="Take a longer one.")
     if not 0 < count <= MAX_KEYSTORES:
         raise Misuse(f"A folder holds 1 to {MAX_KEYSTORES} keys, not {count}.")
     bls, kdf = Bls(), Scrypt(randomness(32), keystores.SCRYPT_N)
@@ -86,7 +88,7 @@ def open_validators(folder: Path, password: str, network_id: bytes) -> Iterator[
         if unknown:
             raise Unavailable(
                 f"{folder} does not tell what 0x{unknown[0].hex()}, of {len(unknown)} such keys, signed.",
-                fix="Import it from where they were used: anchor validator protection import",
+                fix="Import it from where they were used: anchor validator import",
             )
         records.bind(network_id)
         yield Validators(keyring, records)
@@ -102,6 +104,33 @@ def find_keystores(folder: Path) -> list[Path]:
     if len(paths) > MAX_KEYSTORES:
         raise Misuse(f"{folder} holds {len(paths)} keystores, and may hold {MAX_KEYSTORES}.")
     return paths
+
+
+def resume_folder(folder: Path, network_id: bytes, *, slot: int, source: int, target: int) -> int:
+    """Lets the keys in `folder`, whose record is lost or old, sign what comes after; returns how many.
+
+    Raises as `find_keystores`, WrongNetwork when they signed on another network, CorruptedLedger.
+    """
+    pubkeys = [_read_keystore(path).pubkey for path in find_keystores(folder)]
+    path = folder / protection.FILE
+    with hold_folder(folder, patience=0, on_wait=lambda _: None):
+        Protection.resume(path, pubkeys, slot, source, target)
+        with closing(Protection.open(path)) as records:
+            records.bind(network_id)
+    return len(pubkeys)
+
+
+@contextmanager
+def open_records(folder: Path, *, create: bool = False) -> Iterator[Protection]:
+    """What the keys in `folder` signed; for the length of the body, nobody signs.
+
+    Raises as `Protection.open`, Unavailable while another process has the keys.
+    """
+    path = folder / protection.FILE
+    with hold_folder(folder, patience=0, on_wait=lambda _: None):
+        records = Protection.create(path) if create and not path.exists() else Protection.open(path)
+        with closing(records):
+            yield records
 
 
 def load_keyring(paths: Sequence[Path], password: str) -> Keyring:

@@ -8,15 +8,15 @@ that was lost cannot be taken for one of keys that never signed.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from anchor.errors import CorruptedLedger, Misuse, Unavailable, WrongNetwork
 from anchor.files import PRIVATE, write_new
+from anchor.node.sqlite import Sort, Sqlite
 from anchor.node.validators.interchange import (
     MAX_NUMBER,
     History,
@@ -31,10 +31,13 @@ KEPT_SLOTS: Final = 8 * KEPT_EPOCHS
 """Slots of blocks, likewise."""
 NOTHING: Final = -1
 """A floor below everything: the validator never signed."""
-APPLICATION_ID: Final = 0x616E7370  # "ansp"
 VERSION: Final = 1
 TABLES: Final = """
-    CREATE TABLE network (id INTEGER PRIMARY KEY CHECK (id = 0), network_id BLOB NOT NULL) STRICT;
+    CREATE TABLE origin (
+        id INTEGER PRIMARY KEY CHECK (id = 0),
+        home TEXT NOT NULL,       -- the file that goes on, and no copy of it
+        network_id BLOB
+    ) STRICT;
     CREATE TABLE validators (
         number INTEGER PRIMARY KEY,
         pubkey BLOB NOT NULL UNIQUE,
@@ -53,7 +56,12 @@ TABLES: Final = """
         PRIMARY KEY (validator, target, source, root)
     ) WITHOUT ROWID, STRICT;
 """
-PRAGMAS: Final = ("journal_mode = WAL", "synchronous = FULL", "busy_timeout = 10000", "trusted_schema = OFF")
+RESUME: Final = "anchor validator resume"
+SORT: Final = Sort(
+    application=0x616E7370,  # "ansp"
+    what="a record of what validators signed",
+    restore=f"Until it is replaced, its keys sign nothing. Move it away, and run: {RESUME}",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,65 +75,86 @@ class _Validator:
 class Protection:
     """One file of records. What a method allows is durable in it when the method returns."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._connection, self._path = connection, path
+    def __init__(self, database: Sqlite, path: Path) -> None:
+        self._database, self._path = database, path
 
     @classmethod
     def create(cls, path: Path) -> Self:
         """A new file, of no validators. Raises Misuse when there is one, Unavailable."""
         write_new(path, b"", mode=PRIVATE)
-        protection = cls._connect(path)
-        with protection._transaction() as run:
-            for statement in TABLES.split(";"):
-                run(statement)
-            run(f"PRAGMA application_id = {APPLICATION_ID}")
-            run(f"PRAGMA user_version = {VERSION}")
-        return protection
+        database = Sqlite.connect(path, "rw", SORT)
+        with database.transaction():
+            database.migrate(TABLES.split(";"), VERSION)
+            database.run("INSERT INTO origin VALUES (0, ?, NULL)", database.home)
+        return cls(database, path)
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """The file at `path`. Raises Unavailable when there is none, CorruptedLedger when it is damaged."""
+        """The file at `path`.
+
+        Raises Unavailable when there is none, Misuse when it is a copy, CorruptedLedger when it is damaged.
+        """
+        with cls._open(path) as protection:
+            if protection._database.get("SELECT home FROM origin") != [(protection._database.home,)]:
+                raise Misuse(
+                    f"{path} is a copy, or was moved to another disk: what its original signs is not in it.",
+                    fix=f"Go on with the original. When that signs no more, run: {RESUME}",
+                )
+            return protection
+
+    @classmethod
+    def resume(cls, path: Path, pubkeys: Sequence[bytes], slot: int, source: int, target: int) -> None:
+        """Makes the file at `path`, a copy or a new one, the one that goes on.
+
+        Nobody signs a block of `slot` or before, a vote for `target` or before, or from before `source`: what
+        was signed up to there need not be known.
+        """
+        if not path.exists():
+            cls.create(path).close()
+        with cls._open(path) as protection, closing(protection), protection._database.transaction():
+            protection._register(pubkeys, NOTHING, NOTHING, NOTHING)
+            sql = (
+                "UPDATE validators SET slot = max(slot, ?), source = max(source, ?), target = max(target, ?)"
+            )
+            protection._database.run(sql, slot, source, target)
+            protection._database.run("UPDATE origin SET home = ?", protection._database.home)
+
+    @classmethod
+    @contextmanager
+    def _open(cls, path: Path) -> Iterator[Self]:
+        """A file that is sound, closed again when the body raises."""
         if not path.is_file():
             raise Unavailable(
                 f"There is no {path}, which tells what these keys have signed.",
-                fix="Bring it back, or import what they signed with: anchor validator protection import",
+                fix=f"Bring it back. When it is lost for good, run: {RESUME}",
             )
-        protection = cls._connect(path)
+        protection = cls(Sqlite.connect(path, "rw", SORT), path)
         with ExitStack() as refused:
             refused.callback(protection.close)
             protection._require_sound()
+            yield protection
             refused.pop_all()
-        return protection
-
-    @classmethod
-    def _connect(cls, path: Path) -> Self:
-        with _told_plainly(path):
-            connection = sqlite3.connect(
-                f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None
-            )
-            for pragma in PRAGMAS:
-                connection.execute(f"PRAGMA {pragma}")
-        return cls(connection, path)
 
     def _require_sound(self) -> None:
         """A record that is lost is a second signature: a damaged file is not used at all."""
-        expected = {"application_id": APPLICATION_ID, "user_version": VERSION, "integrity_check": "ok"}
-        if any(next(self._rows(f"PRAGMA {what}")) != (value,) for what, value in expected.items()):
-            raise _is_damaged(self._path, "it does not hold what was written to it")
+        version, found = self._database.get_version(), self._database.get("PRAGMA integrity_check")
+        if version != VERSION or found != [("ok",)]:
+            raise CorruptedLedger(f"{self._path} does not hold what was written to it.", fix=SORT.restore)
 
     def close(self) -> None:
         """Lets the file go."""
-        self._connection.close()
+        self._database.close()
 
     # Whose records these are
 
     def bind(self, network_id: bytes) -> None:
         """Says once and for all which network the records are of. Raises WrongNetwork for another one."""
-        with self._transaction():
+        with self._database.transaction():
             self._bind(network_id)
 
     def _bind(self, network_id: bytes) -> None:
-        self._connection.execute("INSERT OR IGNORE INTO network VALUES (0, ?)", (network_id,))
+        sql = "UPDATE origin SET network_id = ? WHERE network_id IS NULL"
+        self._database.run(sql, network_id)
         known = self.find_network_id()
         if known != network_id:
             raise WrongNetwork(
@@ -135,8 +164,8 @@ class Protection:
 
     def find_network_id(self) -> bytes | None:
         """The network that the records are of; None before they are of any."""
-        row = next(self._rows("SELECT network_id FROM network"), None)
-        return None if row is None else row[0]
+        [(found,)] = self._database.get("SELECT network_id FROM origin")
+        return None if found is None else bytes(found)
 
     def register(
         self, pubkeys: Sequence[bytes], slot: int = NOTHING, source: int = NOTHING, target: int = NOTHING
@@ -145,15 +174,17 @@ class Protection:
 
         Those that are registered keep what they have.
         """
+        with self._database.transaction():
+            self._register(pubkeys, slot, source, target)
+
+    def _register(self, pubkeys: Sequence[bytes], slot: int, source: int, target: int) -> None:
         rows = [(pubkey, slot, source, target) for pubkey in pubkeys]
-        with self._transaction():
-            self._connection.executemany(
-                "INSERT OR IGNORE INTO validators (pubkey, slot, source, target) VALUES (?, ?, ?, ?)", rows
-            )
+        sql = "INSERT OR IGNORE INTO validators (pubkey, slot, source, target) VALUES (?, ?, ?, ?)"
+        self._database.run_many(sql, rows)
 
     def get_pubkeys(self) -> list[bytes]:
         """All validators that are registered."""
-        return [row[0] for row in self._rows("SELECT pubkey FROM validators ORDER BY number")]
+        return [row[0] for row in self._database.get("SELECT pubkey FROM validators ORDER BY number")]
 
     # What may be signed
 
@@ -162,11 +193,12 @@ class Protection:
 
         Raises Unavailable when that cannot be recorded: nothing may be signed then.
         """
-        with self._transaction() as run:
+        with self._database.transaction():
             validator = self._find_validator(pubkey)
             if validator is None or not self._may_propose(validator, slot, signing_root):
                 return False
-            run("INSERT OR IGNORE INTO blocks VALUES (?, ?, ?)", (validator.number, slot, signing_root))
+            sql = "INSERT OR IGNORE INTO blocks VALUES (?, ?, ?)"
+            self._database.run(sql, validator.number, slot, signing_root)
             self._prune_blocks(validator.number, slot - KEPT_SLOTS)
         return True
 
@@ -175,13 +207,13 @@ class Protection:
     ) -> list[bytes]:
         """Those of the validators who may sign this vote, all recorded at once. Raises as `allow_block`."""
         allowed = []
-        with self._transaction() as run:
+        with self._database.transaction():
             for pubkey in dict.fromkeys(pubkeys):
                 validator = self._find_validator(pubkey)
                 if validator is None or not self._may_vote(validator, source, target, signing_root):
                     continue
-                row = (validator.number, target, source, signing_root)
-                run("INSERT OR IGNORE INTO votes VALUES (?, ?, ?, ?)", row)
+                sql = "INSERT OR IGNORE INTO votes VALUES (?, ?, ?, ?)"
+                self._database.run(sql, validator.number, target, source, signing_root)
                 self._prune_votes(validator.number, target - KEPT_EPOCHS)
                 allowed.append(pubkey)
         return allowed
@@ -191,15 +223,15 @@ class Protection:
         if slot > MAX_NUMBER:
             return False
         sql = "SELECT root FROM blocks WHERE validator = ? AND slot = ?"
-        signed = [row[0] for row in self._rows(sql, validator.number, slot)]
-        return signed == [root] if signed else slot > validator.slot
+        signed = self._database.get(sql, validator.number, slot)
+        return signed == [(root,)] if signed else slot > validator.slot
 
     def _may_vote(self, validator: _Validator, source: int, target: int, root: bytes) -> bool:
         """EIP-3076, conditions 3 to 5: no double vote, none too old, none that surrounds or is surrounded."""
         if not source <= target <= MAX_NUMBER:
             return False
         sql = "SELECT source, root FROM votes WHERE validator = ? AND target = ?"
-        signed = list(self._rows(sql, validator.number, target))
+        signed = self._database.get(sql, validator.number, target)
         is_new = source >= validator.source and target > validator.target
         if signed != [(source, root)] if signed else not is_new:
             return False
@@ -207,33 +239,31 @@ class Protection:
             SELECT count(*) FROM votes WHERE validator = ?
             AND ((target > ? AND source < ?) OR (target < ? AND source > ?))
         """
-        conflicts = next(self._rows(sql, validator.number, target, source, target, source))
-        return conflicts == (0,)
+        return self._database.get(sql, validator.number, target, source, target, source) == [(0,)]
 
     def _prune_blocks(self, number: int, before: int) -> None:
-        (newest,) = next(
-            self._rows("SELECT max(slot) FROM blocks WHERE validator = ? AND slot < ?", number, before)
-        )
+        sql = "SELECT max(slot) FROM blocks WHERE validator = ? AND slot < ?"
+        [(newest,)] = self._database.get(sql, number, before)
         if newest is not None:
-            run = self._connection.execute
-            run("UPDATE validators SET slot = max(slot, ?) WHERE number = ?", (newest, number))
-            run("DELETE FROM blocks WHERE validator = ? AND slot < ?", (number, before))
+            run = self._database.run
+            run("UPDATE validators SET slot = max(slot, ?) WHERE number = ?", newest, number)
+            run("DELETE FROM blocks WHERE validator = ? AND slot < ?", number, before)
 
     def _prune_votes(self, number: int, before: int) -> None:
         """The floor is at the latest of those that go: no later vote surrounds one, or is surrounded."""
         sql = "SELECT max(source), max(target) FROM votes WHERE validator = ? AND target < ?"
-        source, target = next(self._rows(sql, number, before))
+        [(source, target)] = self._database.get(sql, number, before)
         if target is not None:
-            run = self._connection.execute
+            run = self._database.run
             sql = "UPDATE validators SET source = max(source, ?), target = max(target, ?) WHERE number = ?"
-            run(sql, (source, target, number))
-            run("DELETE FROM votes WHERE validator = ? AND target < ?", (number, before))
+            run(sql, source, target, number)
+            run("DELETE FROM votes WHERE validator = ? AND target < ?", number, before)
 
     # Handing over
 
     def export_interchange(self) -> bytes:
         """All records, as an interchange file. Raises Misuse while they are of no network."""
-        with self._transaction():
+        with self._database.transaction():
             network_id, pubkeys = self.find_network_id(), self.get_pubkeys()
             if network_id is None:
                 raise Misuse(f"The keys of {self._path.parent} have signed on no network yet.")
@@ -242,9 +272,10 @@ class Protection:
     def _get_history(self, pubkey: bytes) -> History:
         """A validator's records. A floor whose own record is gone stands among them as if it were one."""
         sql = "SELECT number, slot, source, target FROM validators WHERE pubkey = ?"
-        number, slot, source, target = next(self._rows(sql, pubkey))
-        blocks = list(self._rows("SELECT slot, root FROM blocks WHERE validator = ?", number))
-        votes = list(self._rows("SELECT source, target, root FROM votes WHERE validator = ?", number))
+        get = self._database.get
+        [(number, slot, source, target)] = get(sql, pubkey)
+        blocks = get("SELECT slot, root FROM blocks WHERE validator = ?", number)
+        votes = get("SELECT source, target, root FROM votes WHERE validator = ?", number)
         if slot != NOTHING and all(block[0] != slot for block in blocks):
             blocks.insert(0, (slot, b""))
         if target != NOTHING and all(vote[:2] != (source, target) for vote in votes):
@@ -257,7 +288,7 @@ class Protection:
         What is known already stays. Raises MalformedFile, and WrongNetwork for records of another network.
         """
         network_id, histories = decode_interchange(data, where)
-        with self._transaction():
+        with self._database.transaction():
             self._bind(network_id)
             for history in histories:
                 self._merge(history)
@@ -265,11 +296,7 @@ class Protection:
 
     def _merge(self, history: History) -> None:
         """Who exports tells all from the oldest record on: nothing before that is signed any more."""
-        run = self._connection.executemany
-        run(
-            "INSERT OR IGNORE INTO validators (pubkey, slot, source, target) VALUES (?, -1, -1, -1)",
-            [(history.pubkey,)],
-        )
+        self._register([history.pubkey], NOTHING, NOTHING, NOTHING)
         sql = """
             UPDATE validators SET slot = max(slot, ?), source = max(source, ?), target = max(target, ?)
             WHERE pubkey = ? RETURNING number
@@ -277,49 +304,14 @@ class Protection:
         slot = min([slot for slot, _ in history.blocks], default=NOTHING)
         source = min([source for source, _, _ in history.votes], default=NOTHING)
         target = min([target for _, target, _ in history.votes], default=NOTHING)
-        ((number,),) = self._rows(sql, slot, source, target, history.pubkey)
+        [(number,)] = self._database.get(sql, slot, source, target, history.pubkey)
+        run = self._database.run_many
         run("INSERT OR IGNORE INTO blocks VALUES (?, ?, ?)", [(number, *row) for row in history.blocks])
         votes = [(number, target, source, root) for source, target, root in history.votes]
         run("INSERT OR IGNORE INTO votes VALUES (?, ?, ?, ?)", votes)
 
-    # The file
-
     def _find_validator(self, pubkey: bytes) -> _Validator | None:
-        sql = "SELECT number, slot, source, target FROM validators WHERE pubkey = ?"
-        row = next(self._rows(sql, pubkey), None)
-        return None if row is None else _Validator(*row)
-
-    def _rows(self, sql: str, *values: Any) -> Iterator[tuple[Any, ...]]:
-        with _told_plainly(self._path):
-            yield from self._connection.execute(sql, values).fetchall()
-
-    @contextmanager
-    def _transaction(self) -> Iterator[Any]:
-        with _told_plainly(self._path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection.execute
-                self._connection.execute("COMMIT")
-            finally:
-                if self._connection.in_transaction:  # it failed, or was interrupted
-                    self._connection.execute("ROLLBACK")
-
-
-@contextmanager
-def _told_plainly(path: Path) -> Iterator[None]:
-    """Turns SQLite's errors into ours."""
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        raise Unavailable(
-            f"{path} cannot be used now: {error}.", fix="Check the disk's space and the file's owner."
-        ) from None
-    except sqlite3.DatabaseError as error:
-        raise _is_damaged(path, str(error)) from None
-
-
-def _is_damaged(path: Path, how: str) -> CorruptedLedger:
-    return CorruptedLedger(
-        f"{path} is damaged: {how}.",
-        fix="Move it away, and import your last export of it; until then its keys sign nothing.",
-    )
+        rows = self._database.get(
+            "SELECT number, slot, source, target FROM validators WHERE pubkey = ?", pubkey
+        )
+        return _Validator(*rows[0]) if rows else None

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from anchor.consensus.containers.phase0 import AttestationData, Checkpoint
 from anchor.consensus.forks.ledger import Ledger
 from anchor.errors import CorruptedLedger, Misuse, Unavailable, WrongNetwork
+from anchor.node import sqlite
 from anchor.node.validators import protection as module
 from anchor.node.validators.interchange import MAX_NUMBER, decode_interchange
 from anchor.node.validators.protection import Protection
@@ -167,7 +168,7 @@ def is_offence(one: Signed, other: Signed) -> bool:
     )
 
 
-FAST = (*module.PRAGMAS, "synchronous = OFF")
+FAST = (*sqlite.PRAGMAS, "synchronous = OFF")
 """The laws are about what is remembered; that it is on disk is for the tests of the file."""
 
 
@@ -201,8 +202,9 @@ class Signer:
 
     def _crash(self, number: int) -> None:
         """Dies before what it asked for is on disk: it signs nothing."""
-        with pytest.raises(ZeroDivisionError), self._protection._transaction() as run:
-            run("INSERT INTO blocks VALUES (1, ?, ?)", (number, root(77)))
+        database = self._protection._database
+        with pytest.raises(ZeroDivisionError), database.transaction():
+            database.run("INSERT INTO blocks VALUES (1, ?, ?)", number, root(77))
             raise ZeroDivisionError
         self._restart(0)
 
@@ -228,7 +230,8 @@ def test_whatever_is_asked_nothing_slashable_is_signed(
 ) -> None:
     with (
         TemporaryDirectory() as folder,
-        mock.patch.multiple(module, KEPT_EPOCHS=kept, KEPT_SLOTS=kept, PRAGMAS=FAST),
+        mock.patch.multiple(module, KEPT_EPOCHS=kept, KEPT_SLOTS=kept),
+        mock.patch.object(sqlite, "PRAGMAS", FAST),
         closing(Signer(Path(folder))) as signer,
     ):
         for request in requests:
@@ -242,7 +245,7 @@ def test_whatever_conflicts_with_nothing_is_signed(requests: list[tuple[str, int
     """While all is kept, caution costs nothing: only what is slashable, or impossible, is refused."""
     with (
         TemporaryDirectory() as folder,
-        mock.patch.object(module, "PRAGMAS", FAST),
+        mock.patch.object(sqlite, "PRAGMAS", FAST),
         closing(Signer(Path(folder))) as signer,
     ):
         for what, first, second, salt in requests:
@@ -303,7 +306,7 @@ def test_what_was_allowed_before_a_kill_is_known_after_it(tmp_path: Path) -> Non
 def test_the_file_is_private_and_durable(protection: Protection, tmp_path: Path) -> None:
     for path in tmp_path.iterdir():
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert list(protection._rows("PRAGMA synchronous")) == [(2,)]
+    assert protection._database.get("PRAGMA synchronous") == [(2,)]
     with pytest.raises(Misuse, match="never overwritten"):
         Protection.create(tmp_path / "protection.sqlite")
 
@@ -321,16 +324,47 @@ def test_a_damaged_file_signs_nothing(protection: Protection, tmp_path: Path) ->
     data = path.read_bytes()
     for start in range(0, len(data), 4096):
         path.write_bytes(data[:start] + bytes(4096) + data[start + 4096 :])
-        with pytest.raises(CorruptedLedger, match="is damaged"):
+        with pytest.raises(
+            CorruptedLedger, match=r"its keys sign nothing\. Move it away, and run: anchor val"
+        ):
             Protection.open(path)
     path.write_bytes(b"")
-    with pytest.raises(CorruptedLedger, match="is damaged"):
+    with pytest.raises(CorruptedLedger, match="is not a record of what validators signed"):
         Protection.open(path)
+
+
+def test_a_copy_signs_nothing(protection: Protection, tmp_path: Path) -> None:
+    """The way in which most validators are slashed: a folder that runs on two machines."""
+    path, copy = tmp_path / "protection.sqlite", tmp_path / "copy.sqlite"
+    protection.close()
+    copy.write_bytes(path.read_bytes())
+    with pytest.raises(Misuse, match=r"copy\.sqlite is a copy, or was moved to another disk"):
+        Protection.open(copy)
+    path.rename(tmp_path / "moved.sqlite")
+    Protection.open(tmp_path / "moved.sqlite").close()
+
+
+@pytest.mark.parametrize("what", ["copy", "nothing"])
+def test_who_resumes_signs_what_comes_after(protection: Protection, tmp_path: Path, what: str) -> None:
+    path, place = tmp_path / "protection.sqlite", tmp_path / "other.sqlite"
+    assert protection.allow_attestation([ALICE], 7, 8, root(1))
+    protection.close()
+    if what == "copy":
+        place.write_bytes(path.read_bytes())
+    Protection.resume(place, [ALICE, BOB], slot=79, source=7, target=9)
+    with closing(Protection.open(place)) as resumed:
+        for pubkey in (ALICE, BOB):
+            assert not resumed.allow_block(pubkey, 79, root(2))
+            assert resumed.allow_block(pubkey, 80, root(2))
+            assert not resumed.allow_attestation([pubkey], 8, 9, root(2))
+            assert not resumed.allow_attestation([pubkey], 6, 10, root(2))
+            assert resumed.allow_attestation([pubkey], 7, 10, root(2))
+        assert resumed.find_network_id() == (NETWORK if what == "copy" else None)
 
 
 def test_a_full_disk_allows_nothing(protection: Protection) -> None:
     assert protection.allow_block(ALICE, 1, root(1))
-    list(protection._rows("PRAGMA max_page_count = 1"))
+    protection._database.get("PRAGMA max_page_count = 1")
     refused = 0
     for number in range(2, 300):
         try:

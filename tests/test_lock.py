@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from anchor.errors import Unavailable
-from anchor.node.lock import FILE, hold_folder
+from anchor.lock import FILE, hold_folder
 from anchor.node.store import Store
 from tests.node.tools import make_ledger, opened
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from anchor.node.lock import hold_folder
+from anchor.lock import hold_folder
 with hold_folder(Path(sys.argv[1]), patience=0, on_wait=print):
     print("held", flush=True)
     time.sleep(60)

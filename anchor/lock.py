@@ -1,4 +1,4 @@
-"""One writer at a time: a lock on a ledger's folder, which the system lets go when its holder dies."""
+"""One writer at a time: a lock on a folder, which the system lets go when its holder dies."""
 
 from __future__ import annotations
 

@@ -1,0 +1,211 @@
+"""`anchor validator`: keys that vote, what they signed, and how they join and leave a network."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from anchor.cli.actions import Takes, add_action, require_action
+from anchor.cli.ledgers import parse_count, parse_position
+from anchor.cli.output import Outcome, Terminal, format_table, printable
+from anchor.cli.secrets import add_passphrase_option, read_passphrase
+
+if TYPE_CHECKING:
+    from anchor.node.founding import Description
+    from anchor.node.validators.admissions import Proposal
+
+HELP = """\
+Make the keys of validators, and keep the record of what they signed. A key that
+signs twice is slashed: never run two nodes with the same keys, and never use a
+copy of their folder.
+
+keygen            keys for a network, or its draft, and DIR/deposits.json
+propose DEPOSITS  to a running network: what its operators are to consent to
+consent PROPOSAL  the consent of all keys in --keystores
+export            the record of what the keys signed, for another machine
+import RECORD     takes such a record over, before the keys sign here
+resume            the record is lost or old, and the keys sign nowhere else:
+                  they sign again what comes after now
+"""
+EXAMPLES = """
+anchor validator keygen --network draft.json --operator 'Lab A' --count 16 \\
+  --out keys/
+anchor validator propose keys/deposits.json --network network.json \\
+  -o proposal.json
+anchor validator consent proposal.json --network lab/network.json \\
+  --keystores keys/ -o consent-a.json
+anchor validator export --keystores keys/ -o record.json
+anchor validator import record.json --keystores keys/
+"""
+ACTIONS: Final = {
+    "keygen": Takes((), ("network", "operator", "count", "out"), ("passphrase_file",)),
+    "propose": Takes(("DEPOSITS",), ("network", "output")),
+    "consent": Takes(("PROPOSAL",), ("network", "keystores", "output"), ("passphrase_file",)),
+    "export": Takes((), ("keystores", "output")),
+    "import": Takes(("RECORD",), ("keystores",)),
+    "resume": Takes((), ("network", "keystores"), ("justified",)),
+}
+OPTIONS: Final = {
+    *("network", "operator", "count", "out", "output", "keystores", "justified", "passphrase_file"),
+}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The command's arguments."""
+    add_action(parser, ACTIONS)
+    parser.add_argument("--network", metavar="FILE", help="its network.json; for new keys, or its draft")
+    parser.add_argument("--operator", metavar="NAME", help="what you are called, for everyone to read")
+    parser.add_argument("--count", metavar="N", type=parse_count, help="how many keys to make")
+    parser.add_argument("--out", metavar="DIR", help="a folder for them that does not exist yet")
+    parser.add_argument("--keystores", metavar="DIR", help="the folder of the keys")
+    parser.add_argument("-o", "--output", metavar="FILE", help="where to write it; never overwritten")
+    parser.add_argument(
+        "--justified",
+        metavar="EPOCH",
+        type=parse_position,
+        help="resume: the network's justified epoch, where it waits for these very keys",
+    )
+    add_passphrase_option(parser)
+
+
+def run(options: Namespace, terminal: Terminal) -> Outcome:
+    """Does one of them."""
+    require_action("validator", options, ACTIONS, OPTIONS)
+    actions = {
+        "keygen": _keygen,
+        "propose": _propose,
+        "consent": _consent,
+        "export": _export,
+        "import": _import,
+        "resume": _resume,
+    }
+    return actions[options.action](options, terminal)
+
+
+def _keygen(options: Namespace, terminal: Terminal) -> Outcome:
+    from anchor.files import new_folder, require_new_folder
+    from anchor.node.documents import require_name
+    from anchor.node.founding import read_fork_version
+    from anchor.node.validators.deposits import FILE, make_deposits, write_deposits
+    from anchor.node.validators.folder import make_validators
+
+    folder, version = Path(options.out), read_fork_version(Path(options.network))
+    require_name(options.operator, "An operator's name")
+    require_new_folder(folder)
+    password = read_passphrase(options.passphrase_file, f"the keys in {folder}", confirm=True)
+    with new_folder(folder) as staged:
+        keyring = make_validators(staged, options.count, password, os.urandom)
+        write_deposits(staged / FILE, make_deposits(options.operator, version, keyring))
+    place = printable(str(folder))
+    text = (
+        f"Made {options.count} keys in {place}, encrypted.\n\n"
+        f"Hand {place}/{FILE} over: it is public, and proves that you have the keys.\n"
+        f"Back the keystores up, but use them in one place only: {place}."
+    )
+    pubkeys = [f"0x{pubkey.hex()}" for pubkey in keyring.secret_keys]
+    return Outcome(text, {"folder": options.out, "deposits": str(folder / FILE), "pubkeys": pubkeys})
+
+
+def _read_network(options: Namespace) -> Description:
+    from anchor.node.founding import read_description
+
+    return read_description(Path(options.network))
+
+
+def _propose(options: Namespace, terminal: Terminal) -> Outcome:
+    from anchor.node.clock import SystemClock
+    from anchor.node.validators.admissions import propose, write_proposal
+    from anchor.node.validators.deposits import read_deposits
+
+    given = read_deposits(Path(options.words[0]))
+    proposal = propose(_read_network(options), given, SystemClock().now())
+    write_proposal(Path(options.output), proposal)
+    name = printable(options.output)
+    text = (
+        f"{_describe_proposal(proposal)}\n\n"
+        "Operators with two thirds of the stake must consent, each with:\n\n"
+        f"  anchor validator consent {name} --network network.json \\\n"
+        "    --keystores DIR -o CONSENT\n\n"
+        "Then an administrator brings them in:\n\n"
+        f"  anchor validator admit {name} CONSENT … --key FILE --node URL"
+    )
+    return Outcome(text, _show_proposal(proposal) | {"proposal": options.output})
+
+
+def _describe_proposal(proposal: Proposal) -> str:
+    shown = _show_proposal(proposal)
+    rows = [(pubkey, shown["operator"]) for pubkey in shown["pubkeys"]]
+    return format_table(("VALIDATOR", "OPERATOR"), rows)
+
+
+def _show_proposal(proposal: Proposal) -> dict[str, Any]:
+    pubkeys = [f"0x{admission.deposit.pubkey.hex()}" for admission in proposal.admissions]
+    return {
+        "operator": proposal.operator,
+        "pubkeys": pubkeys,
+        "expiry_epoch": int(proposal.admissions[0].expiry_epoch),
+    }
+
+
+def _consent(options: Namespace, terminal: Terminal) -> Outcome:
+    from anchor.node.validators.admissions import consent, read_proposal, write_consent
+    from anchor.node.validators.folder import find_keystores, load_keyring
+
+    network, proposal = _read_network(options), read_proposal(Path(options.words[0]))
+    paths = find_keystores(Path(options.keystores))
+    password = read_passphrase(options.passphrase_file, f"the keys in {options.keystores}")
+    keyring = load_keyring(paths, password)
+    write_consent(Path(options.output), consent(network, proposal, keyring))
+    text = (
+        f"{_describe_proposal(proposal)}\n\n"
+        f"{len(keyring.secret_keys)} keys consent to these, in {printable(options.output)}."
+    )
+    result = _show_proposal(proposal) | {"consent": options.output, "keys": len(keyring.secret_keys)}
+    return Outcome(text, result)
+
+
+def _export(options: Namespace, terminal: Terminal) -> Outcome:
+    from anchor.files import write_new
+    from anchor.node.validators.folder import open_records
+
+    with open_records(Path(options.keystores)) as records:
+        data, count = records.export_interchange(), len(records.get_pubkeys())
+    write_new(Path(options.output), data)
+    text = (
+        f"Wrote what {count} keys signed to {printable(options.output)} (EIP-3076, version 5).\n"
+        "It is out of date as soon as a node signs with them again."
+    )
+    return Outcome(text, {"record": options.output, "validators": count})
+
+
+def _import(options: Namespace, terminal: Terminal) -> Outcome:
+    from anchor.files import read_bounded
+    from anchor.node.validators.folder import open_records
+    from anchor.node.validators.interchange import MAX_FILE_BYTES
+
+    path = Path(options.words[0])
+    data = read_bounded(path, MAX_FILE_BYTES, "a record of what validators signed")
+    with open_records(Path(options.keystores), create=True) as records:
+        count = records.import_interchange(data, str(path))
+    text = f"What {count} keys signed is now known in {printable(options.keystores)}."
+    return Outcome(text, {"validators": count})
+
+
+def _resume(options: Namespace, terminal: Terminal) -> Outcome:
+    from anchor.consensus.presets import LEDGER
+    from anchor.node.clock import SystemClock
+    from anchor.node.validators.folder import resume_folder
+
+    network = _read_network(options)
+    epoch = network.get_epoch(SystemClock().now()) + 1  # a clock may have been ahead
+    source = epoch if options.justified is None else min(options.justified, epoch)
+    slot = (epoch + 1) * LEDGER.SLOTS_PER_EPOCH - 1
+    folder = Path(options.keystores)
+    count = resume_folder(folder, network.network_id, slot=slot, source=source, target=epoch)
+    text = (
+        f"{count} keys sign again from epoch {epoch + 1} on, as soon as the network has justified\n"
+        f"epoch {source}. If anything else signs with them, they are slashed."
+    )
+    return Outcome(text, {"validators": count, "epoch": epoch + 1, "justified": source})
