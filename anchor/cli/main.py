@@ -37,6 +37,7 @@ COMMANDS = {
     "node": "serve a ledger over HTTP, and take entries",
     "network": "found a network of several operators, and join it",
     "validator": "make keys that vote, and keep the record of what they signed",
+    "devnet": "run a network of real nodes on this machine, and try what it survives",
     "doctor": "check clock, port, disk, keys, native code and store",
     "export": "write a ledger's backup to one file",
     "import": "bring a ledger back from its backup",

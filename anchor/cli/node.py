@@ -74,6 +74,9 @@ def _add_network_options(parser: ArgumentParser) -> None:
     )
     group.add_argument("--public-url", metavar="URL", help="where others reach this node: they are told")
     group.add_argument("--faults", action="store_true", help="let operators make it misbehave, on a devnet")
+    group.add_argument(
+        "--clock-behind", type=int, default=0, metavar="MS", help="by which a devnet's clock is behind, in ms"
+    )
 
 
 def run(options: Namespace, terminal: Terminal) -> Outcome:
@@ -99,7 +102,7 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
         _join(options, folder)
     operators = Operators() if options.operators is None else read_operators(Path(options.operators))
     set_up_logs(as_json=options.log_json, stream=sys.stderr)
-    node = Node(folder, _make_writer(options, folder), SystemClock())
+    node = Node(folder, _make_writer(options, folder), SystemClock(options.clock_behind))
     front = build_front(node, operators, rate=options.rate)
     asyncio.run(run_node(node, front, options.host, options.port, tls))
     return Outcome("The node has stopped.", {"stopped": True})
@@ -134,10 +137,10 @@ def _make_writer(options: Namespace, folder: Path) -> Writer | None:
         is_networked = chain.genesis.clock == WALL_CLOCK
     if is_networked:
         return _make_networked(options, folder)
-    if options.peer or options.keystores or options.public_url or options.faults:
+    if options.peer or options.keystores or options.public_url or options.faults or options.clock_behind:
         raise Misuse(
             f"{folder} holds a ledger of one operator: it has no peers and no keystores.",
-            fix="Leave out --peer, --keystores, --public-url and --faults.",
+            fix="Leave out --peer, --keystores, --public-url, --faults and --clock-behind.",
         )
     from anchor.node.clock import SystemClock
     from anchor.node.embedded import Embedded
@@ -165,7 +168,7 @@ def _make_networked(options: Namespace, folder: Path) -> Writer:
     if options.keystores is not None:
         password = read_passphrase(options.passphrase_file, f"the keystores in {options.keystores}")
         keystores = Keystores(Path(options.keystores), password)
-    return Networked(folder, keystores, settings, SystemClock())
+    return Networked(folder, keystores, settings, SystemClock(options.clock_behind))
 
 
 def _load_tls(options: Namespace) -> ssl.SSLContext | None:

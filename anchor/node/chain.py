@@ -195,6 +195,11 @@ class Chain:
             )
         return self.decode_block(stored)
 
+    def find_root_by_state(self, state_root: bytes) -> bytes | None:
+        """The block on the chain, after the genesis, that leads to the state with this root."""
+        stored = self._store.find_block_by_state(state_root)
+        return None if stored is None else stored.root
+
     def get_blocks_between(self, start: int, stop: int) -> list[SignedBeaconBlock]:
         """The blocks of slots start … stop - 1, ascending. Raises NoSuchRecord when they are not all kept."""
         self._require_kept(start or 1)
@@ -325,11 +330,14 @@ class Chain:
 
         Raises NoSuchRecord when blocks from so long ago are not kept.
         """
-        slot = self.ledger.compute_start_slot_at_epoch(epoch)
+        root = self.get_root_before(self.ledger.compute_start_slot_at_epoch(epoch))
+        return Checkpoint(epoch=epoch, root=root)
+
+    def get_root_before(self, slot: int) -> bytes:
+        """The newest block at or before `slot`. Raises as `get_checkpoint` does."""
         self._require_kept(slot)
         stored = self._store.find_block_before(slot)
-        root = self._store.get_genesis_root() if stored is None else stored.root
-        return Checkpoint(epoch=epoch, root=root)
+        return self._store.get_genesis_root() if stored is None else stored.root
 
     def _require_kept(self, slot: int) -> None:
         """Raises NoSuchRecord unless all blocks of `slot` and later are kept, or it is the genesis slot."""

@@ -33,12 +33,8 @@ from anchor.node.keys import (
     encode_key_file,
     encrypt_secret,
 )
-<<<<<<< HEAD
-from anchor.node.lock import hold_folder
 from anchor.node.places import Place, choose_place, find_store
 from anchor.node.postgresql import Url
-=======
->>>>>>> netcore
 from anchor.node.production import make_keyring
 from anchor.node.records import Batch
 from anchor.node.service import Service

@@ -30,6 +30,7 @@ from anchor.errors import Misuse, NoSuchRecord
 from anchor.merkle.scope import hash_tree_root
 from anchor.ml.manifest import Manifest, decode_manifest, manifest_root
 from anchor.node.chain import Chain, State, Status
+from anchor.node.ledger_view import LedgerView
 from anchor.node.records import Block, StoredEntry
 from anchor.params import LOGICAL_CLOCK
 
@@ -101,6 +102,11 @@ class Reader:
         mine, others = self._entries, other._entries
         start, stop = self.status.final_entries, min(len(mine), len(others))
         return next((at for at in range(start, stop) if mine[at] != others[at]), stop)
+
+    @cached_property
+    def as_beacon(self) -> LedgerView:
+        """The same moment, as the Beacon API shows it."""
+        return LedgerView(self.chain, self.status)
 
     def refresh(self) -> Reader:
         """This one where the chain has not moved, else a new one."""

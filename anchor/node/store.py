@@ -266,6 +266,10 @@ class Store:
         rows = self._rows((bytes, bytes), "SELECT root, ssz FROM pending ORDER BY arrival")
         return [(root, ssz) for root, ssz in rows]
 
+    def find_block_by_state(self, state_root: bytes) -> Block | None:
+        """The block on the chain that leads to the state with this root."""
+        return self._find_block("SELECT * FROM blocks WHERE substr(ssz, 149, 32) = ?", state_root)
+
     def find_block_before(self, slot: int) -> Block | None:
         """The newest block at or before `slot`."""
         return self._find_block("SELECT * FROM blocks WHERE slot <= ? ORDER BY slot DESC LIMIT 1", slot)
@@ -359,13 +363,3 @@ def _bring_up_to_date(database: Database) -> None:
         if statements:
             database.migrate(statements, VERSION)
             database.run("UPDATE ledger SET home = ? WHERE home = ''", database.home)
-<<<<<<< HEAD
-=======
-
-
-def require_store(path: Path) -> None:
-    """Raises Unavailable when there is no store at `path`."""
-    if not path.is_file():
-        fix = "Name its folder with --ledger, or start one with: anchor init"
-        raise Unavailable(f"There is no ledger in {path.parent}.", fix=fix)
->>>>>>> netcore

@@ -168,13 +168,8 @@ def test_an_older_store_is_brought_up_to_date(tmp_path: Path, writable: bool) ->
     store.close()
 
 
-<<<<<<< HEAD
 def test_a_copy_may_not_sign_and_a_moved_file_may(tmp_path: Path) -> None:
     Store.create(tmp_path / FILE, "lab", b"genesis", reserved=0, may_sign=True).close()
-=======
-def test_a_copy_may_not_sign_and_a_moved_file_may(tmp_path: Path, store: Store) -> None:
-    store.close()
->>>>>>> netcore
     (tmp_path / "moved").mkdir()
     (tmp_path / FILE).rename(tmp_path / "moved" / FILE)
     for command in (["cp"], ["cp", "-a"]):
@@ -193,7 +188,6 @@ def test_an_older_store_is_at_home_where_it_is_opened_first(tmp_path: Path) -> N
             assert store.may_sign() is may_sign
 
 
-<<<<<<< HEAD
 def test_a_row_that_is_missing(store: Store) -> None:
     with store._database.transaction():
         store._database.run("DELETE FROM ledger")
@@ -205,14 +199,6 @@ def test_a_row_that_is_odd(tmp_path: Path) -> None:
     _write_version_1(tmp_path / FILE)
     with sqlite3.connect(tmp_path / FILE) as odd:
         odd.execute("UPDATE ledger SET reserved = 'x'")
-=======
-@pytest.mark.parametrize("statement", ["DELETE FROM ledger", "UPDATE ledger SET reserved = 'x'"])
-def test_a_row_that_is_missing_or_odd(tmp_path: Path, store: Store, statement: str) -> None:
-    store.close()
-    odd = sqlite3.connect(tmp_path / FILE)
-    odd.execute(statement)
-    odd.commit()
->>>>>>> netcore
     odd.close()
     broken = Store.open(tmp_path / FILE, writable=False)
     with pytest.raises(CorruptedLedger, match="is damaged: a row is not as written"):

@@ -120,5 +120,7 @@ def _start_from(store: Store, ledger: Ledger, found: VerifiedCheckpoint) -> None
     if found.state.slot != made.slot:
         raise InvalidCheckpoint(f"The state of slot {found.state.slot} is not its block's own.")
     snapshot = make_snapshot(ledger, made.root, made.state, kept=True)
-    store.start_from(make_block(ledger, made), snapshot, bytes(made.block.message.parent_root))
-    store.commit(Batch(entries=tuple(make_entries(made))))
+    store.start_from(
+        make_block(ledger, made.root, made.block), snapshot, bytes(made.block.message.parent_root)
+    )
+    store.commit(Batch(entries=tuple(make_entries([made.block], len(made.state.entries)))))

@@ -17,11 +17,7 @@ from anchor.node import writer
 from anchor.node.chain import Chain
 from anchor.node.clock import Clock
 from anchor.node.health import Health
-<<<<<<< HEAD
-from anchor.node.lock import hold_folder
 from anchor.node.network.backfill import Backfill
-=======
->>>>>>> netcore
 from anchor.node.network.company import Company, Settings
 from anchor.node.network.driver import Driver, run_all
 from anchor.node.network.engine import Engine
