@@ -38,6 +38,7 @@ TAKES: Final = {
     "heal": "",
     "equivocate": "N",
     "skew": "N 3s",
+    "join": "",
     "run": "FILE",
 }
 """What each action takes."""
@@ -192,5 +193,8 @@ ACTIONS: Final = {
     "status": _status,
     "logs": _logs,
     "run": _run,
-    **{name: _act(name) for name in ("stop", "kill", "start", "partition", "heal", "equivocate", "skew")},
+    **{
+        name: _act(name)
+        for name in ("stop", "kill", "start", "partition", "heal", "equivocate", "skew", "join")
+    },
 }

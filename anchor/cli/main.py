@@ -129,7 +129,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _run(command: str | None, arguments: list[str], terminal: Terminal) -> Outcome:
     if command is not None:
-        options = build_parser(command).parse_args(arguments[1:])
+        options = build_parser(command).parse_intermixed_args(arguments[1:])
         outcome: Outcome = load_command(command).run(options, terminal)
         return outcome
     parser = build_parser()

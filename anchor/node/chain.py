@@ -242,6 +242,10 @@ class Chain:
             may_sign=self._store.may_sign(),
         )
 
+    def get_final_count(self) -> int:
+        """How many entries are final."""
+        return self.get_status().final_entries
+
     # What is on it
 
     def get_entries(self, start: int, stop: int) -> Iterator[tuple[StoredEntry, SignedEntry]]:

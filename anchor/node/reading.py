@@ -256,10 +256,8 @@ class Reader:
         """What the network started from."""
         return self.chain.genesis
 
-    def get_final_state(self, root: bytes) -> bytes:
-        """The encoding of the state after a final block. Raises NoSuchRecord for another."""
-        if self.chain.get_slot(root) > self.chain.get_slot(self.status.finalized.root):
-            raise NoSuchRecord(f"The block 0x{root.hex()} is not final here.")
+    def get_state(self, root: bytes) -> bytes:
+        """The encoding of the state after a block on the chain. Raises NoSuchRecord."""
         return self.chain.scope.encode(self.chain.get_state(root))
 
     def list_evidence(self, after: int) -> Page[tuple[int, str, Any]]:

@@ -48,8 +48,8 @@ async def get_genesis(node: Node) -> Reply:
 
 
 async def get_state(node: Node, root: bytes) -> Reply:
-    """The state after a final block."""
-    return Reply(encoded=await node.read(Reader.get_final_state, root), schema=STATE, root=root)
+    """The state after a block."""
+    return Reply(encoded=await node.read(Reader.get_state, root), schema=STATE, root=root)
 
 
 async def get_checkpoints(node: Node) -> Reply:
@@ -142,18 +142,6 @@ ROUTES: Final = (
     ),
     Route(
         "GET",
-        f"{_V1}/states/{{root}}",
-        get_state,
-        "Get the state after a final block",
-        describe(STATE),
-        "ledger",
-        {"root": ROOT},
-        has_ssz=True,
-        cost=50,
-        errors=(404,),
-    ),
-    Route(
-        "GET",
         f"{_V1}/checkpoints",
         get_checkpoints,
         "Show the justified, the finalised and the weak-subjectivity checkpoint",
@@ -225,6 +213,18 @@ ROUTES: Final = (
         {"root": ROOT},
         has_ssz=True,
         cost=2,
+        errors=(404,),
+    ),
+    Route(
+        "GET",
+        f"{_V1}/states/{{root}}",
+        get_state,
+        "Get the state after a block: what entries are written against",
+        describe(STATE),
+        "ledger",
+        {"root": ROOT},
+        has_ssz=True,
+        cost=50,
         errors=(404,),
     ),
     Route(

@@ -11,10 +11,10 @@ from typing import Final
 from anchor.consensus.presets import LEDGER as PRESET
 from anchor.errors import Misuse, Unavailable
 from anchor.node.devnet import processes
-from anchor.node.devnet.building import LEDGER, OPERATORS, PHRASE_FILE, VALIDATORS
+from anchor.node.devnet.building import LEDGER, OPERATORS, PHRASE_FILE, VALIDATORS, find_ports
 from anchor.node.devnet.calls import ask
-from anchor.node.devnet.plan import Member, get_log, get_node_folder, load_plan, save_plan
-from anchor.node.devnet.sight import look_at
+from anchor.node.devnet.plan import MAX_NODES, Member, get_log, get_node_folder, load_plan, save_plan
+from anchor.node.devnet.sight import get_answering, look, look_at
 from anchor.node.folder import open_reader
 
 START_SECONDS: Final = 30.0
@@ -69,6 +69,8 @@ class Control:
         arguments += ["--clock-behind", str(self.plan.behind_ms)]
         if member.validators:
             arguments += ["--keystores", str(own / VALIDATORS)]
+        if member.join is not None:
+            arguments += ["--join", member.join[0], "--trust", member.join[1]]
         for peer in self.plan.members:
             if peer is not member:
                 arguments += ["--peer", peer.url]
@@ -109,6 +111,20 @@ class Control:
         save_plan(self.folder, self.plan)
         self._await(member)
         return f"node {node} runs"
+
+    def join(self) -> str:
+        """Adds a node without validators, which starts from the newest final checkpoint, as strangers do."""
+        members = self.plan.members
+        seen = max(get_answering(look(self.plan)), key=lambda sight: sight.final_epoch, default=None)
+        if seen is None or len(members) == MAX_NODES:
+            raise Misuse(
+                f"No node answers, or there are {MAX_NODES} already.", fix="See: anchor devnet status"
+            )
+        source = (self.plan.get_member(seen.number).url, f"{seen.final_root}:{seen.final_epoch}")
+        member = Member(len(members) + 1, find_ports(1)[0], validators=0, first=0, join=source)
+        get_node_folder(self.folder, member).mkdir(mode=0o700, exist_ok=True)
+        members.append(member)
+        return f"{self.start(member.number)}; it started from epoch {seen.final_epoch}"
 
     # Faults
 

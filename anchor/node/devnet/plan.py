@@ -26,6 +26,8 @@ class Member:
     validators: int
     first: int
     """Index of the first of its validators in the registry."""
+    join: tuple[str, str] | None = None
+    """The node and the checkpoint (root:epoch) that it started from, where it joined later."""
     pid: int | None = None
     """Of its process, when it was started."""
     born: int | None = None
@@ -86,8 +88,13 @@ def load_plan(folder: Path) -> Plan:
 def _decode(values: dict[str, Any]) -> Plan:
     if values.pop("schema") != SCHEMA:
         raise ValueError
-    members = [Member(**member) for member in values.pop("members")]
+    members = [_decode_member(member) for member in values.pop("members")]
     return Plan(**values, members=members)
+
+
+def _decode_member(values: dict[str, Any]) -> Member:
+    join = values.pop("join")
+    return Member(**values, join=None if join is None else (join[0], join[1]))
 
 
 def save_plan(folder: Path, plan: Plan) -> None:

@@ -57,6 +57,7 @@ VERBS: dict[str, Callable[..., str]] = {
     "heal": Control.heal,
     "equivocate": Control.equivocate,
     "skew": Control.skew,
+    "join": Control.join,
     "sleep": _sleep,
     "finalizes": lambda control, within: claims.finalizes(control.plan, within),
     "stalls": _stalls,

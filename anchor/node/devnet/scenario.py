@@ -38,6 +38,7 @@ STEPS: Final[Mapping[str, Mapping[str, str]]] = {
     "heal": {},
     "equivocate": {"node": NODE},
     "skew": {"node": NODE, "by": SECONDS},
+    "join": {},
     "sleep": {"for": SECONDS},
     # must be seen
     "finalizes": {"within": SECONDS},
@@ -93,8 +94,9 @@ def parse_scenario(values: Any, where: str) -> Scenario:
     if unknown := sorted(map(str, values.keys() - known)):
         raise Misuse(f"{where} says {unknown[0]!a}, which no scenario has: {', '.join(sorted(known))}.")
     nodes = _read(COUNT, values.get("nodes", 4), where)
+    most = nodes + sum([step in ("join", {"join": None}) for step in values["steps"]])
     steps = tuple(
-        [_parse_step(step, f"Step {n} of {where}", nodes) for n, step in enumerate(values["steps"], 1)]
+        [_parse_step(step, f"Step {n} of {where}", most) for n, step in enumerate(values["steps"], 1)]
     )
     if len(steps) > MAX_STEPS:
         raise Misuse(f"{where} has {len(steps)} steps; at most {MAX_STEPS} are run.")
