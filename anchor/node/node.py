@@ -20,12 +20,14 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 from anchor.consensus.containers.entries import SignedEntry
 from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.errors import Misuse, NoSuchRecord, Unavailable
+from anchor.node.beacon import BeaconView
 from anchor.node.chain import Chain, Status
 from anchor.node.clock import Clock
 from anchor.node.events import Bus, describe_changes
 from anchor.node.health import Health, judge_health
+from anchor.node.places import find_store
 from anchor.node.reading import Reader, entry_root
-from anchor.node.store import FILE, Store
+from anchor.node.store import Store
 from anchor.node.writer import Gauges, Writer
 
 if TYPE_CHECKING:
@@ -97,7 +99,7 @@ class Node:
         self._readers.shutdown()
 
     def _open_reader(self) -> tuple[Store, Reader]:
-        store = self._reading.enter_context(closing(Store.open(self._folder / FILE, writable=False)))
+        store = self._reading.enter_context(closing(Store.open(find_store(self._folder), writable=False)))
         with store.one_view():
             chain = Chain(store)
             chain.verify_hardcoded()
@@ -157,6 +159,10 @@ class Node:
     def _read(self, method: Callable[..., T], args: tuple[Any, ...], more: dict[str, Any]) -> T:
         with self._store.one_view():
             return method(self._reader, *args, **more)
+
+    async def show(self, question: Callable[[BeaconView], T]) -> T:
+        """What a question about the ledger as a beacon chain is answered with. Raises as `read` does."""
+        return await self.read(lambda reader: question(reader.as_beacon))
 
     async def refresh(self) -> None:
         """Looks at the ledger again, and tells what changed."""

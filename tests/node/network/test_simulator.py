@@ -63,7 +63,7 @@ def test_a_seed_decides_everything(tmp_path: Path) -> None:
 
 
 def test_a_partition_heals_to_one_chain(tmp_path: Path) -> None:
-    simulation = make_simulation(tmp_path)
+    simulation = make_simulation(tmp_path, signs=True)  # committees differ on the branches
     simulation.run(EPOCH * 4)
     simulation.partition((0, 1), (2, 3))
     simulation.run(EPOCH * 5)

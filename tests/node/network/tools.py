@@ -21,12 +21,13 @@ from anchor.consensus.duties import (
 from anchor.consensus.forks.ledger import Ledger
 from anchor.consensus.forks.ledger.genesis import compute_config
 from anchor.consensus.presets import LEDGER
-from anchor.node.folder import start_store
+from anchor.node.folder import new_store
 from anchor.node.network.engine import Engine
 from anchor.node.network.messages import Kind, Message
 from anchor.node.network.outbox import Send
 from anchor.node.network.simulator import Links, SimulatedNode, Simulation
-from anchor.node.store import FILE, Store
+from anchor.node.places import FILE
+from anchor.node.store import Store
 from anchor.params import WALL_CLOCK
 from tests.consensus.ledgers import GENESIS_TIME, make_genesis, make_secret_key
 
@@ -95,7 +96,8 @@ def make_store(folder: Path, genesis: Genesis) -> None:
     folder.mkdir()
     ledger = Ledger(LEDGER, compute_config(genesis), Bls())
     state = ledger.initialize_ledger_state(genesis)
-    start_store(folder, "net", genesis, ledger, state, reserved=0, may_sign=True).close()
+    with new_store(folder / FILE, "net", genesis, ledger, state, reserved=0, may_sign=True):
+        pass
 
 
 def open_store(folder: Path) -> Store:
