@@ -24,6 +24,7 @@
     │   ├── InvalidHeader
     │   ├── InvalidCheckpoint
     │   ├── WrongNetwork
+    │   ├── RefusedPeer
     │   └── TamperedFile
     └── Unavailable       exit 3   something that is needed cannot be had now
         ├── MissingFile
@@ -158,6 +159,10 @@ class InvalidCheckpoint(Invalid):
 
 class WrongNetwork(Invalid):
     """A state, a block or an endpoint of another network, or of a fork or preset that is not known here."""
+
+
+class RefusedPeer(Invalid):
+    """Another node that this one does not talk to, or that does not keep to what was agreed."""
 
 
 class TamperedFile(Invalid):

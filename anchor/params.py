@@ -111,6 +111,8 @@ EXECUTION_BLOCK_HASH_GINDEX_GLOAS: Final = 2856
 # ledger (specs/03-ledger §1)
 DOMAIN_ENTRY: Final = bytes.fromhex("a0000000")
 DOMAIN_ADMISSION: Final = bytes.fromhex("a1000000")
+DOMAIN_PEER: Final = bytes.fromhex("a2000000")
+"""Of a node's signature over the handshake with another (specs/06-network §4)."""
 ENTRY_SCHEMA_VERSION: Final = 1
 FAR_FUTURE_POSITION: Final = UINT64_MAX
 """The entry position of what has not happened."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from anchor.cli.ledgers import add_store_option, get_url
 from anchor.cli.output import Outcome, Terminal, printable
 
 HELP = """\
@@ -27,6 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The command's arguments."""
     parser.add_argument("file", help="a backup (anchor export)")
     parser.add_argument("folder", help="a folder that does not exist yet, or is empty")
+    add_store_option(parser)
     parser.add_argument(
         "--take-over",
         action="store_true",
@@ -46,7 +48,12 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
         size = path.stat().st_size
     with terminal.progress("checking", size) as progress:
         status = import_ledger(
-            path, folder, take_over=options.take_over, now=SystemClock().now(), progress=progress
+            path,
+            folder,
+            take_over=options.take_over,
+            now=SystemClock().now(),
+            progress=progress,
+            url=get_url(options),
         )
     result = {
         "folder": str(folder),

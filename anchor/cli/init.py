@@ -6,13 +6,17 @@ import os
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from anchor.cli.ledgers import add_store_option, get_url
 from anchor.cli.output import Outcome, Terminal, printable
 from anchor.cli.secrets import add_passphrase_option, read_passphrase
 
-HELP = "Start an embedded ledger: one operator, one folder, no server."
+HELP = """\
+Start an embedded ledger: one operator, one folder, no server. What it records
+is in a file in that folder; with --store, in a PostgreSQL database."""
 EXAMPLES = """
 anchor init ledger
 anchor init /srv/models/ledger --name our-lab --passphrase-file secret.txt
+anchor init ledger --store postgresql://anchor@db.lab/anchor
 """
 PROOF = """\
 What it proves: that this operator keeps one history, complete and in order, of
@@ -28,6 +32,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The command's arguments."""
     parser.add_argument("folder", help="a folder that does not exist yet, or is empty")
     parser.add_argument("--name", help="what to call the ledger (default: the folder's name)")
+    add_store_option(parser)
     add_passphrase_option(parser)
 
 
@@ -41,7 +46,9 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
     require_new_folder(folder)
     name = options.name or folder.absolute().name
     passphrase = read_passphrase(options.passphrase_file, f"the ledger in {folder}", confirm=True)
-    network = create_ledger(folder, name, passphrase, clock=SystemClock(), randomness=os.urandom)
+    network = create_ledger(
+        folder, name, passphrase, clock=SystemClock(), randomness=os.urandom, url=get_url(options)
+    )
     text = (
         f"Started the ledger {name!r} in {printable(str(folder))}.\n\n"
         f"network     {network['network_id']}\n"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from anchor.cli.recording import AtNode, Recorder
     from anchor.consensus.containers.phase0 import Checkpoint
     from anchor.node.keys import KeyFile
+    from anchor.node.postgresql import Url
     from anchor.node.production import Step
     from anchor.node.publishing import Author, Standing
 
@@ -43,6 +44,19 @@ def add_node_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--trust", metavar="ROOT:EPOCH", help="with --node: a checkpoint that you trust, or its name"
     )
+
+
+def add_store_option(parser: ArgumentParser) -> None:
+    """Where a new ledger keeps what it records."""
+    text = "a PostgreSQL database, postgresql://USER@HOST/NAME; passwords from PGPASSWORD or ~/.pgpass"
+    parser.add_argument("--store", metavar="URL", help=text)
+
+
+def get_url(options: Namespace) -> Url | None:
+    """The database that the options name. Raises Misuse for a URL of something else."""
+    from anchor.node.postgresql import Url
+
+    return None if options.store is None else Url(options.store)
 
 
 def add_last_option(parser: ArgumentParser, what: str, default: int) -> None:

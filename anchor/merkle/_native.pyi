@@ -21,6 +21,9 @@ def hash_pairs_into(out: Any, nodes: Any, /) -> None:
 def merkle_root(chunks: Buffer, depth: int, /) -> bytes: ...
 def hash_leaves(data: Buffer, leaf_size: int = 1 << 20, /) -> bytes: ...
 def hash_slices(data: Buffer, lengths: list[int], /) -> bytes: ...
+def hash_mapped(fd: int, offset: int, size: int, lengths: list[int], /) -> bytes | None:
+    """Installs a handler of SIGBUS when it is first called; where another one took its place, gives None."""
+
 def shuffle_into(out: Any, seed: bytes, rounds: int, /) -> None:
     """Fill native uint64 `out` with `compute_shuffled_index(i, len(out), seed, rounds)` for each i."""
 

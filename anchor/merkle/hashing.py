@@ -23,9 +23,9 @@ else:
 
 # Long messages: without SHA instructions OpenSSL is faster than the kernel.
 if _has_sha_instructions:
-    from anchor.merkle._native import hash_leaves, hash_slices, sha256
+    from anchor.merkle._native import hash_leaves, hash_mapped, hash_slices, sha256
 else:
-    from anchor.merkle._hashlib import hash_leaves, hash_slices, sha256
+    from anchor.merkle._hashlib import hash_leaves, hash_mapped, hash_slices, sha256
 
 BACKEND: Final = _backend
 """The path in use, for people: "native (SHA-NI)", "native (portable)", …, "hashlib"."""
@@ -35,6 +35,7 @@ __all__ = [
     "ZERO_HASHES",
     "Buffer",
     "hash_leaves",
+    "hash_mapped",
     "hash_pairs",
     "hash_pairs_into",
     "hash_slices",

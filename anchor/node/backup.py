@@ -10,7 +10,6 @@ judged as a stranger's, by rules, signatures and roots.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from hashlib import sha256
 from os import SEEK_END
 from pathlib import Path
@@ -35,14 +34,16 @@ from anchor.node.chain import Chain, Status
 from anchor.node.folder import (
     KEYS,
     MAX_NAME_BYTES,
+    new_store,
     open_reader,
     require_ledger_name,
-    start_store,
     write_description,
 )
 from anchor.node.keys import MAX_FILE_BYTES, decode_key_file
+from anchor.node.places import choose_place, find_store
+from anchor.node.postgresql import Url
 from anchor.node.records import Batch
-from anchor.node.store import FILE, Store, require_store
+from anchor.node.store import Store
 from anchor.types import Limit, uint64
 
 MAGIC: Final = b"anchor backup 1\n"
@@ -76,7 +77,7 @@ def export_ledger(folder: Path, path: Path) -> int:
 
     Raises Misuse when `path` exists, Unavailable and CorruptedLedger as reading does.
     """
-    require_store(folder / FILE)
+    find_store(folder)
     keys = read_bounded(folder / KEYS, MAX_FILE_BYTES, "a key file")
     with open_reader(folder) as chain, new_file(path, mode=PRIVATE) as file:
         writer = _Writer(file)
@@ -115,22 +116,28 @@ class _Writer:
 
 
 def import_ledger(
-    path: Path, folder: Path, *, take_over: bool, now: int, progress: Progress = lambda _: None
+    path: Path,
+    folder: Path,
+    *,
+    take_over: bool,
+    now: int,
+    progress: Progress = lambda _: None,
+    url: Url | None = None,
 ) -> Status:
     """Brings the ledger in the backup `path` back, in `folder`, to sign again only if it is to `take_over`.
 
-    Raises Misuse when `folder` holds anything, MalformedFile for what is no whole backup, Invalid for blocks
-    that break a rule. Then there is no folder.
+    Its store is a file there, or in the database at `url`. Raises Misuse when `folder` holds anything,
+    MalformedFile for what is no whole backup, Invalid for blocks that break a rule. Then there is no folder.
     """
     with told_plainly(path, "read"), path.open("rb") as file, new_folder(folder) as staged:
         records = _read_records(file, path, progress)
         header, ledger = _read_header(records, path)
         state = ledger.initialize_ledger_state(header.genesis)
         write_new(staged / KEYS, header.keys, mode=PRIVATE)
-        store = start_store(
-            staged, header.name, header.genesis, ledger, state, reserved=header.reserved, may_sign=take_over
-        )
-        with closing(store):
+        place, name = choose_place(staged, url), header.name
+        with new_store(
+            place, name, header.genesis, ledger, state, reserved=header.reserved, may_sign=take_over
+        ) as store:
             _Reader(store, ledger, state, path, now).read_all(records)
             chain = Chain(store)
             chain.verify_hardcoded()

@@ -13,13 +13,24 @@ class Clock(Protocol):
         """Seconds since 1970, UTC."""
         ...
 
+    def now_ms(self) -> int:
+        """Milliseconds since 1970, UTC."""
+        ...
+
 
 class SystemClock:
-    """The machine's clock."""
+    """The machine's clock, or a devnet's that was stopped, and is so many milliseconds `behind` it."""
+
+    def __init__(self, behind: int = 0) -> None:
+        self._behind = behind
 
     def now(self) -> int:
         """Seconds since 1970, UTC."""
-        return int(time.time())
+        return self.now_ms() // 1000
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970, UTC."""
+        return time.time_ns() // 1_000_000 - self._behind
 
 
 class ManualClock:
@@ -31,6 +42,10 @@ class ManualClock:
     def now(self) -> int:
         """The second that was set last."""
         return self._now
+
+    def now_ms(self) -> int:
+        """Its beginning."""
+        return self._now * 1000
 
     def advance(self, seconds: int) -> None:
         """Moves the clock on; back when negative, as a machine's clock may go."""

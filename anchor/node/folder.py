@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from anchor.consensus.forks.ledger import Ledger
 from anchor.consensus.forks.ledger.genesis import compute_config
 from anchor.consensus.presets import LEDGER
 from anchor.consensus.text import format_checkpoint, format_identity
-from anchor.errors import CorruptedLedger, Misuse
+from anchor.errors import CorruptedLedger, Misuse, Unavailable
 from anchor.files import PRIVATE, new_folder, read_bounded, write_new
 from anchor.lock import hold_folder
 from anchor.merkle.scope import schema_of
@@ -33,10 +33,12 @@ from anchor.node.keys import (
     encode_key_file,
     encrypt_secret,
 )
+from anchor.node.places import Place, choose_place, find_store
+from anchor.node.postgresql import Url
 from anchor.node.production import make_keyring
 from anchor.node.records import Batch
 from anchor.node.service import Service
-from anchor.node.store import FILE, Store, require_store
+from anchor.node.store import Store
 
 KEYS: Final = "keys"
 NETWORK: Final = "network.json"
@@ -47,11 +49,12 @@ PATIENCE: Final = 60.0
 
 
 def create_ledger(
-    folder: Path, name: str, passphrase: str, *, clock: Clock, randomness: Randomness
+    folder: Path, name: str, passphrase: str, *, clock: Clock, randomness: Randomness, url: Url | None = None
 ) -> dict[str, Any]:
     """Makes `folder` the ledger of a new network with one operator; returns the network's description.
 
-    Raises Misuse when `folder` holds anything, `name` is none, or the passphrase is too short.
+    Its store is a file there, or in the database at `url`. Raises Misuse when `folder` holds anything,
+    `name` is none, or the passphrase is too short.
     """
     require_ledger_name(name)
     seed = randomness(SECRET_BYTES)
@@ -62,7 +65,8 @@ def create_ledger(
     keys = encrypt_secret(seed, passphrase, randomness, kind="committee", identity=identity)
     with new_folder(folder) as staged:
         write_new(staged / KEYS, encode_key_file(keys), mode=PRIVATE)
-        with closing(start_store(staged, name, genesis, ledger, state, reserved=0, may_sign=True)) as store:
+        place = choose_place(staged, url)
+        with new_store(place, name, genesis, ledger, state, reserved=0, may_sign=True) as store:
             return write_description(staged, Chain(store))
 
 
@@ -72,15 +76,24 @@ def require_ledger_name(name: str) -> None:
         raise Misuse(f"A ledger's name has 1 to {MAX_NAME_BYTES} bytes, all printable.", fix="Give --name.")
 
 
-def start_store(
-    folder: Path, name: str, genesis: Genesis, ledger: Ledger, state: Any, *, reserved: int, may_sign: bool
-) -> Store:
-    """A new store in `folder` that holds the first state of a network, and nothing else."""
+@contextmanager
+def new_store(
+    place: Place, name: str, genesis: Genesis, ledger: Ledger, state: Any, *, reserved: int, may_sign: bool
+) -> Iterator[Store]:
+    """A new store that holds the first state of a network, for the body to fill; gone when the body fails."""
     encoded = schema_of(Genesis).encode(genesis)
-    store = Store.create(folder / FILE, name, encoded, reserved=reserved, may_sign=may_sign)
-    root = compute_block_root(ledger, state)
-    store.commit(Batch(blocks=(), snapshots=(make_snapshot(ledger, root, state, kept=True),)))
-    return store
+    store = Store.create(place, name, encoded, reserved=reserved, may_sign=may_sign)
+    with closing(store), ExitStack() as failed:
+        failed.callback(_erase, store)
+        root = compute_block_root(ledger, state)
+        store.commit(Batch(snapshots=(make_snapshot(ledger, root, state, kept=True),)))
+        yield store
+        failed.pop_all()
+
+
+def _erase(store: Store) -> None:
+    with suppress(Unavailable):  # what failed first is told
+        store.erase()
 
 
 def write_description(folder: Path, chain: Chain, *, operators: int = 1) -> dict[str, Any]:
@@ -105,7 +118,7 @@ def write_description(folder: Path, chain: Chain, *, operators: int = 1) -> dict
 @contextmanager
 def open_reader(folder: Path) -> Iterator[Chain]:
     """The chain in `folder`, as it is now: what another process commits meanwhile is not seen."""
-    with closing(Store.open(folder / FILE, writable=False)) as store, store.one_view():
+    with closing(Store.open(find_store(folder), writable=False)) as store, store.one_view():
         yield Chain(store)
 
 
@@ -118,10 +131,10 @@ def open_writer(
     Raises CorruptedLedger when `seed` is not its committee's, Unavailable when it stays in use elsewhere,
     InvalidCheckpoint when its chain conflicts with a checkpoint in the code.
     """
-    require_store(folder / FILE)
+    place = find_store(folder)
     with (
         hold_folder(folder, patience=patience, on_wait=on_wait),
-        closing(Store.open(folder / FILE, writable=True)) as store,
+        closing(Store.open(place, writable=True)) as store,
     ):
         chain, administrator = Chain(store), derive_administrator_key(seed)
         genesis = chain.genesis
@@ -133,7 +146,7 @@ def open_writer(
 
 def unlock_seed(folder: Path, passphrase: str) -> bytes:
     """The committee's seed. Raises Misuse for a wrong passphrase, Unavailable where there is no ledger."""
-    require_store(folder / FILE)
+    find_store(folder)
     path = folder / KEYS
     keys = decode_key_file(read_bounded(path, MAX_FILE_BYTES, "a key file"), str(path))
     return decrypt_secret(keys, passphrase, str(path))

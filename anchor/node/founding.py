@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,8 +17,8 @@ from anchor.consensus.bls import Bls
 from anchor.consensus.containers.ledger import Genesis
 from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.consensus.forks.ledger import Ledger
-from anchor.consensus.forks.ledger.genesis import compute_config, make_config
-from anchor.consensus.presets import LEDGER
+from anchor.consensus.forks.ledger.genesis import compute_config
+from anchor.consensus.presets import LEDGER, make_ledger_config
 from anchor.consensus.text import format_checkpoint, format_identity, parse_identity
 from anchor.errors import InvalidEntry, Misuse, WrongNetwork
 from anchor.files import new_folder
@@ -34,9 +33,11 @@ from anchor.node.documents import (
     show_bytes,
     write_document,
 )
-from anchor.node.folder import NETWORK_SCHEMA, start_store, write_description
+from anchor.node.folder import NETWORK_SCHEMA, new_store, write_description
 from anchor.node.genesis import draw_fork_version
 from anchor.node.keys import Randomness
+from anchor.node.places import choose_place
+from anchor.node.postgresql import Url
 from anchor.node.validators.deposits import Deposits
 from anchor.params import MAX_ADMINISTRATORS, WALL_CLOCK
 
@@ -212,15 +213,15 @@ def _read_founded(document: Any) -> Founded:
     return founded
 
 
-def start_folder(folder: Path, founded: Founded) -> dict[str, Any]:
+def start_folder(folder: Path, founded: Founded, url: Url | None = None) -> dict[str, Any]:
     """Makes `folder` a node's own, at the network's genesis; returns the network's description.
 
-    Raises Misuse when `folder` holds anything.
+    Its store is a file there, or in the database at `url`. Raises Misuse when `folder` holds anything.
     """
     first = (founded.genesis, founded.ledger, founded.state)
     with (
         new_folder(folder) as staged,
-        closing(start_store(staged, founded.name, *first, reserved=0, may_sign=True)) as store,
+        new_store(choose_place(staged, url), founded.name, *first, reserved=0, may_sign=True) as store,
     ):
         return write_description(staged, Chain(store), operators=len(founded.operators))
 
@@ -236,7 +237,7 @@ class Description:
 
     def make_ledger(self) -> Ledger:
         """The network's rules."""
-        return Ledger(LEDGER, make_config(self.fork_version, self.seconds_per_slot), Bls())
+        return Ledger(LEDGER, make_ledger_config(self.fork_version, self.seconds_per_slot), Bls())
 
     def get_epoch(self, now: int) -> int:
         """The epoch at Unix time `now`."""

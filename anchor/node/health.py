@@ -31,6 +31,8 @@ def judge_health(status: Status, genesis: Genesis, now: int) -> Health:
         return Health(True, "Well: blocks are made when there is something to record.", age)
     epoch = genesis.seconds_per_slot * LEDGER.SLOTS_PER_EPOCH
     age = now - genesis.genesis_time - status.finalized.epoch * epoch
+    if now < genesis.genesis_time and not status.finalized.epoch:
+        return Health(True, f"The network begins in {genesis.genesis_time - now} s.", 0)
     if age < -epoch:
         return Health(
             False, f"This machine's clock is {-age} s behind what is final already. Set the clock.", age

@@ -1,6 +1,6 @@
 """A node over one ledger: one thread reads, one writes, and the event loop hands out what they find.
 
-    submit ─► queue ─► writer: verify, persist, apply ─► reader: refresh ─► listeners
+    submit ─► writer: verify, persist, apply ─► reader: refresh ─► listeners
     read   ─► reader
 
 What a handler knows of a node is here: `read` with a method of `Reader`, `submit_entry`, `keep_manifest`,
@@ -10,34 +10,33 @@ What a handler knows of a node is here: `read` with a method of `Reader`, `submi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from anchor.consensus.containers.entries import SignedEntry
 from anchor.consensus.containers.phase0 import Checkpoint
-from anchor.errors import AnchorError, Misuse, Unavailable
+from anchor.errors import Misuse, NoSuchRecord, Unavailable
+from anchor.node.beacon import BeaconView
 from anchor.node.chain import Chain, Status
 from anchor.node.clock import Clock
 from anchor.node.events import Bus, describe_changes
-from anchor.node.folder import open_writer
 from anchor.node.health import Health, judge_health
-from anchor.node.intake import sift
+from anchor.node.places import find_store
 from anchor.node.reading import Reader, entry_root
-from anchor.node.service import Service
-from anchor.node.store import FILE, Store
+from anchor.node.store import Store
+from anchor.node.writer import Gauges, Writer
+
+if TYPE_CHECKING:
+    from anchor.node.network.driver import Driver
 
 P = ParamSpec("P")
 T = TypeVar("T")
 MAX_READS: Final = 64
 """Reads that wait for the one reader; more are refused, so that none waits for long."""
-MAX_SUBMITTED: Final = 256
-"""Entries that wait to be recorded."""
-PATIENCE: Final = 60.0
-"""Seconds that who sent an entry waits for it to be final."""
 POLL: Final = 1.0
 """Seconds between looks at a ledger that another process writes to."""
 
@@ -54,19 +53,16 @@ class Receipt:
 
 
 class Node:
-    """Opens a ledger, with its committee's `seed` to write to it, or without to serve what another writes."""
+    """Opens a ledger, with a `writer`, or without to serve what another process writes."""
 
-    def __init__(self, folder: Path, seed: bytes | None, clock: Clock) -> None:
-        self._folder, self._seed, self.clock = folder, seed, clock
+    def __init__(self, folder: Path, writer: Writer | None, clock: Clock) -> None:
+        self._folder, self._writer, self.clock = folder, writer, clock
         self.events = Bus()
         self.generation = 0
         """Grows whenever answers may change."""
-        self._readers, self._writers = ThreadPoolExecutor(1, "reader"), ThreadPoolExecutor(1, "writer")
-        self._reading, self._writing = ExitStack(), ExitStack()
+        self._readers, self._reading = ThreadPoolExecutor(1, "reader"), ExitStack()
         self.reads = 0
         """Questions that wait for the reader."""
-        self._queue: asyncio.Queue[tuple[SignedEntry, asyncio.Future[int]]] = asyncio.Queue(MAX_SUBMITTED)
-        self._submitted: dict[bytes, asyncio.Future[int]] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
     # Its life
@@ -75,35 +71,35 @@ class Node:
         """Opens the ledger. Raises Unavailable when it cannot be had, or another process writes to it,
         InvalidCheckpoint when its chain conflicts with a checkpoint in the code.
         """
-        if self._seed is not None:
-            self._service: Service = await self._write(self._open_writer, self._seed)
-        self._store, self._reader = await self._in(self._readers, self._open_reader)
-        task = self._poll() if self._seed is None else self._record_forever()
+        if self._writer is not None:
+            await self._writer.start()
+        self._store, self._reader = await self.compute(self._open_reader)
+        task = self._poll() if self._writer is None else self._writer.run(self.refresh)
         self._tasks = [asyncio.create_task(task)]
 
     async def watch(self) -> None:
         """Raises what ends the node's own work, if anything ever does."""
         await asyncio.gather(*self._tasks)
 
+    def hang_up(self) -> None:
+        """Ends what would otherwise last as long as whoever listens: events, and links to peers."""
+        self.events.close()
+        if self._writer is not None and self._writer.network is not None:
+            self._writer.network.hang_up()
+
     async def stop(self) -> None:
         """Ends what is being done, and lets the ledger go. What was acknowledged stands."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self.events.close()
-        await self._in(self._writers, self._writing.close)
-        await self._in(self._readers, self._reading.close)
-        self._writers.shutdown()
+        self.hang_up()
+        if self._writer is not None:
+            await self._writer.stop()
+        await self.compute(self._reading.close)
         self._readers.shutdown()
 
-    def _open_writer(self, seed: bytes) -> Service:
-        writer = open_writer(self._folder, seed, self.clock, on_wait=lambda _: None, patience=0)
-        service = self._writing.enter_context(writer)
-        service.finish()
-        return service
-
     def _open_reader(self) -> tuple[Store, Reader]:
-        store = self._reading.enter_context(closing(Store.open(self._folder / FILE, writable=False)))
+        store = self._reading.enter_context(closing(Store.open(find_store(self._folder), writable=False)))
         with store.one_view():
             chain = Chain(store)
             chain.verify_hardcoded()
@@ -120,20 +116,35 @@ class Node:
     @property
     def takes_entries(self) -> bool:
         """Whether this node writes to its ledger."""
-        return self._seed is not None and self.status.may_sign
+        return self._writer is not None and self.status.may_sign
 
     @property
-    def waiting(self) -> int:
-        """Entries that wait to be recorded."""
-        return len(self._submitted)
+    def network(self) -> Driver:
+        """The node's peers. Raises NoSuchRecord where it has none, because one node keeps the ledger."""
+        network = None if self._writer is None else self._writer.network
+        if network is None:
+            raise NoSuchRecord(
+                "This node has no peers.", fix="Ask one that is started with: anchor node --peer"
+            )
+        return network
 
     def judge_health(self) -> Health:
         """Whether the ledger is as it should be now."""
-        return judge_health(self.status, self._reader.chain.genesis, self.clock.now())
+        health = judge_health(self.status, self._reader.chain.genesis, self.clock.now())
+        return health if self._writer is None else self._writer.judge_health(health)
+
+    def count(self) -> Iterable[str]:
+        """Lines of the counters of what peers send."""
+        network = None if self._writer is None else self._writer.network
+        return () if network is None else network.company.counter.format()
+
+    def measure(self) -> Gauges:
+        """What metrics show of the writer."""
+        return {} if self._writer is None else self._writer.measure()
 
     async def compute(self, method: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
         """What a function of values gives, off the event loop."""
-        return await self._in(self._readers, method, *args, **more)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, lambda: method(*args, **more))
 
     async def read(self, method: Callable[Concatenate[Reader, P], T], *args: P.args, **more: P.kwargs) -> T:
         """What a method of `Reader` answers. Raises Unavailable when too many wait already."""
@@ -141,7 +152,7 @@ class Node:
             raise Unavailable("The node is busy: too many questions wait.", fix="Try again in a second.")
         self.reads += 1
         try:
-            return await self._in(self._readers, self._read, method, args, more)
+            return await self.compute(self._read, method, args, more)
         finally:
             self.reads -= 1
 
@@ -149,10 +160,14 @@ class Node:
         with self._store.one_view():
             return method(self._reader, *args, **more)
 
+    async def show(self, question: Callable[[BeaconView], T]) -> T:
+        """What a question about the ledger as a beacon chain is answered with. Raises as `read` does."""
+        return await self.read(lambda reader: question(reader.as_beacon))
+
     async def refresh(self) -> None:
         """Looks at the ledger again, and tells what changed."""
         old = self._reader
-        new, told = await self._in(self._readers, self._look)
+        new, told = await self.compute(self._look)
         if new is not old:
             self._reader, self.generation = new, self.generation + 1
             for topic, data in told:
@@ -181,88 +196,33 @@ class Node:
         """
         root = entry_root(entry)
         found = await self.read(Reader.find_entry, root)
-        position = await self._enqueue(root, entry) if found is None else found.stored.position
-        final = self.status.finalized if position < self.status.final_entries else None
-        return Receipt(root, position, final)
-
-    async def _enqueue(self, root: bytes, entry: SignedEntry) -> int:
-        self._require_writer()
-        try:
-            if root not in self._submitted:
-                done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-                self._queue.put_nowait((entry, done))
-                self._submitted[root] = done
-                done.add_done_callback(lambda _: self._submitted.pop(root))
-            return await asyncio.wait_for(asyncio.shield(self._submitted[root]), PATIENCE)
-        except asyncio.QueueFull:
-            raise Unavailable(
-                "The node is busy: too many entries wait.", fix="Send it again later."
-            ) from None
-        except TimeoutError:
-            raise Unavailable(
-                f"The entry is not final after {PATIENCE:.0f} s.",
-                fix="Send the same entry again: it is never recorded twice.",
-            ) from None
+        if found is None:
+            position = await self._require_writer().submit(root, entry)
+        else:
+            position = found.stored.position
+        return self._write_receipt(root, position)
 
     async def keep_manifest(self, root: bytes, data: bytes) -> bool:
         """Keeps a published manifest; False when it was here. Raises as `Reader.verify_manifest` does."""
-        self._require_writer()
+        writer = self._require_writer()
         is_new = await self.read(Reader.verify_manifest, root, data)
         if is_new:
-            await self._write(self._service.keep_manifest, root, data)
+            await writer.keep_manifest(root, data)
             self.generation += 1
         return is_new
 
     async def register_publisher(self, identity: bytes) -> Receipt:
         """Registers a publisher, as the administrator. Raises Invalid when it is registered already."""
-        self._require_writer()
-        recorded = await self._write(self._service.register, identity)
+        position = await self._require_writer().register(identity)
         await self.refresh()
-        found = await self.read(Reader.get_entry, recorded.positions[0])
-        return Receipt(found.stored.root, found.stored.position, self.status.finalized)
+        found = await self.read(Reader.get_entry, position)
+        return self._write_receipt(found.stored.root, position)
 
-    def _require_writer(self) -> None:
-        if not self.takes_entries:
+    def _write_receipt(self, root: bytes, position: int) -> Receipt:
+        is_final = position < self.status.final_entries
+        return Receipt(root, position, self.status.finalized if is_final else None)
+
+    def _require_writer(self) -> Writer:
+        if self._writer is None or not self.takes_entries:
             raise Misuse("This node only reads its ledger.", fix="Ask its operator which node writes.")
-
-    async def _record_forever(self) -> None:
-        waiting: list[tuple[SignedEntry, asyncio.Future[int]]] = []
-        while True:
-            waiting = waiting or [await self._queue.get()]
-            while not self._queue.empty():
-                waiting.append(self._queue.get_nowait())
-            waiting = await self._record(waiting)
-
-    async def _record(
-        self, waiting: list[tuple[SignedEntry, asyncio.Future[int]]]
-    ) -> list[tuple[SignedEntry, asyncio.Future[int]]]:
-        """Records what can be; answers for it; returns what is left for the next time."""
-        try:
-            entries = [entry for entry, _ in waiting]
-            positions, refused, left = await self._write(self._record_entries, entries)
-            await self.refresh()
-        except AnchorError as error:
-            positions, refused, left = {}, dict.fromkeys(range(len(waiting)), error), []
-        for place, (_, done) in enumerate(waiting):
-            if not done.done() and place in positions:
-                done.set_result(positions[place])
-            elif not done.done() and place in refused:
-                done.set_exception(refused[place])
-        return [waiting[place] for place in left]
-
-    def _record_entries(
-        self, entries: list[SignedEntry]
-    ) -> tuple[dict[int, int], dict[int, AnchorError], list[int]]:
-        sifted = sift(self._service.chain, entries)
-        positions: tuple[int, ...] = ()
-        if sifted.taken:
-            positions = self._service.record([entries[place] for place in sifted.taken]).positions
-        return dict(zip(sifted.taken, positions, strict=True)), dict(sifted.refused), sifted.left
-
-    async def _write(self, method: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
-        return await self._in(self._writers, method, *args, **more)
-
-    async def _in(
-        self, pool: ThreadPoolExecutor, method: Callable[P, T], *args: P.args, **more: P.kwargs
-    ) -> T:
-        return await asyncio.get_running_loop().run_in_executor(pool, lambda: method(*args, **more))
+        return self._writer

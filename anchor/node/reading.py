@@ -1,7 +1,7 @@
 """What a node answers, read from its chain: everything as of the newest final state, in pages with bounds.
 
 Nothing here writes, waits, or knows HTTP. Cursors are positions in lists that only grow: a page stays what it
-is, whatever is added meanwhile.
+is, whatever is added meanwhile. Only entries and blocks that are not final yet may give way to others.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from anchor.bundle.proofs import (
     build_tensor_proof,
 )
 from anchor.consensus.containers.entries import SignedEntry
-from anchor.consensus.containers.ledger import Model, ModelVersion
+from anchor.consensus.containers.ledger import Genesis, Model, ModelVersion
 from anchor.consensus.containers.phase0 import Checkpoint, IndexedAttestation, SignedBeaconBlock, Validator
 from anchor.consensus.weak_subjectivity import compute_expiry_by_slot, compute_expiry_by_timestamp
 from anchor.errors import Misuse, NoSuchRecord
 from anchor.merkle.scope import hash_tree_root
 from anchor.ml.manifest import Manifest, decode_manifest, manifest_root
 from anchor.node.chain import Chain, State, Status
+from anchor.node.ledger_view import LedgerView
 from anchor.node.records import Block, StoredEntry
 from anchor.params import LOGICAL_CLOCK
 
@@ -94,6 +95,18 @@ class Reader:
         self.chain = chain
         self.status: Status = chain.get_status()
         self._final: State = chain.get_state(self.status.finalized.root)
+        self._entries: Sequence[bytes] = chain.get_head().state.entries
+
+    def count_common_entries(self, other: Reader) -> int:
+        """How many entries, from the first on, both have in the same order. What is final is in both."""
+        mine, others = self._entries, other._entries
+        start, stop = self.status.final_entries, min(len(mine), len(others))
+        return next((at for at in range(start, stop) if mine[at] != others[at]), stop)
+
+    @cached_property
+    def as_beacon(self) -> LedgerView:
+        """The same moment, as the Beacon API shows it."""
+        return LedgerView(self.chain, self.status)
 
     def refresh(self) -> Reader:
         """This one where the chain has not moved, else a new one."""
@@ -222,10 +235,6 @@ class Reader:
         """The entry at `position`. Raises NoSuchRecord."""
         return self._find(*self.chain.get_entry(position))
 
-    def get_state(self, root: bytes) -> State:
-        """The state after the block with this root. Raises NoSuchRecord."""
-        return self.chain.get_state(root)
-
     def find_entry(self, root: bytes) -> Found | None:
         """The entry with this root, where it is recorded."""
         stored = self.chain.find_recorded(root)
@@ -242,6 +251,17 @@ class Reader:
     def get_block(self, root: bytes) -> SignedBeaconBlock:
         """The block with this root. Raises NoSuchRecord."""
         return self.chain.get_block(root)
+
+    def get_genesis(self) -> Genesis:
+        """What the network started from."""
+        return self.chain.genesis
+
+    def get_state(self, root: bytes) -> bytes:
+        """The encoding of the state after a final block, or the newest. Raises NoSuchRecord for another."""
+        final = self.chain.get_slot(self.status.finalized.root)
+        if root != self.status.head and self.chain.get_slot(root) > final:
+            raise NoSuchRecord(f"The block 0x{root.hex()} is not final here.")
+        return self.chain.scope.encode(self.chain.get_state(root))
 
     def list_evidence(self, after: int) -> Page[tuple[int, str, Any]]:
         """Slashings in the next EVIDENCE_BLOCKS blocks of slot `after` and later: slot, kind, operation."""

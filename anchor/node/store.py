@@ -13,16 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from pathlib import Path
 from typing import Any, Final, Self
 
 from anchor.errors import CorruptedLedger, InvalidTransition, Misuse, NoSuchRecord, Unavailable
 from anchor.node.database import ELSEWHERE, RESTORE, Database, Value
+from anchor.node.places import Place, connect
 from anchor.node.records import BLOCK, ENTRY, SNAPSHOT, Batch, Block, Snapshot, StoredEntry
-from anchor.node.sqlite import Sqlite
-from anchor.node.tables import VERSION, get_statements
+from anchor.node.tables import TABLES, VERSION, get_statements
 
-FILE: Final = "ledger.sqlite"
 PAGE: Final = 64
 """Rows that are read at once."""
 
@@ -34,6 +32,7 @@ CUT: Final = (
     "DELETE FROM entries WHERE slot > ?",
 )
 """What takes the blocks after a slot off the chain, with all that they brought."""
+BEGIN: Final = "INSERT INTO ledger (id, name, genesis, reserved, may_sign, home) VALUES (0, ?, ?, ?, ?, ?)"
 ADD_PENDING: Final = """
     INSERT INTO pending SELECT coalesce(max(arrival), 0) + 1, ?, ? FROM pending WHERE true
     ON CONFLICT DO NOTHING
@@ -47,35 +46,42 @@ class Store:
         self._database = database
 
     @classmethod
-    def create(cls, path: Path, name: str, genesis: bytes, *, reserved: int, may_sign: bool) -> Self:
-        """A new, empty store. Raises Unavailable when it cannot be written."""
-        database = Sqlite.connect(path, "rwc")
-        with database.transaction():
-            database.migrate(get_statements(0), VERSION)
-            sql = "INSERT INTO ledger (id, name, genesis, reserved, may_sign, home) VALUES (0, ?, ?, ?, ?, ?)"
-            database.run(sql, name, genesis, reserved, int(may_sign), database.home)
+    def create(cls, place: Place, name: str, genesis: bytes, *, reserved: int, may_sign: bool) -> Self:
+        """A new, empty store. Raises Unavailable when it cannot be written, Misuse when one is there."""
+        database = connect(place, writable=True, is_new=True)
+        with ExitStack() as refused:
+            refused.callback(database.close)
+            with database.transaction():
+                database.migrate(get_statements(0), VERSION)
+                database.run(BEGIN, name, genesis, reserved, int(may_sign), database.home)
+            refused.pop_all()
         return cls(database)
 
+    def erase(self) -> None:
+        """Takes back what `create` did, with all that came after."""
+        with self._database.transaction():
+            for table in TABLES:
+                self._database.run(f"DROP TABLE IF EXISTS {table}")
+
     @classmethod
-    def open(cls, path: Path, *, writable: bool) -> Self:
-        """The store at `path`, its tables brought up to date.
+    def open(cls, place: Place, *, writable: bool) -> Self:
+        """The store at `place`, its tables brought up to date.
 
         Raises Unavailable when there is none, CorruptedLedger when it cannot be read, Misuse when a newer
         program wrote it.
         """
-        require_store(path)
-        database = Sqlite.connect(path, "rw" if writable else "ro")
+        database = connect(place, writable=writable)
         with ExitStack() as refused:
             refused.callback(database.close)
             version = database.get_version()
             if version > VERSION:
                 fix = "Use that version, or a newer one."
-                raise Misuse(f"{path} was written by a newer anchor.", fix=fix)
+                raise Misuse(f"{place} was written by a newer anchor.", fix=fix)
             if version < VERSION and writable:
                 _bring_up_to_date(database)
             refused.pop_all()
         if version < VERSION and not writable:  # only a writer can
-            cls.open(path, writable=True).close()
+            cls.open(place, writable=True).close()
         return cls(database)
 
     def close(self) -> None:
@@ -260,6 +266,10 @@ class Store:
         rows = self._rows((bytes, bytes), "SELECT root, ssz FROM pending ORDER BY arrival")
         return [(root, ssz) for root, ssz in rows]
 
+    def find_block_by_state(self, state_root: bytes) -> Block | None:
+        """The block on the chain that leads to the state with this root."""
+        return self._find_block("SELECT * FROM blocks WHERE substr(ssz, 149, 32) = ?", state_root)
+
     def find_block_before(self, slot: int) -> Block | None:
         """The newest block at or before `slot`."""
         return self._find_block("SELECT * FROM blocks WHERE slot <= ? ORDER BY slot DESC LIMIT 1", slot)
@@ -353,10 +363,3 @@ def _bring_up_to_date(database: Database) -> None:
         if statements:
             database.migrate(statements, VERSION)
             database.run("UPDATE ledger SET home = ? WHERE home = ''", database.home)
-
-
-def require_store(path: Path) -> None:
-    """Raises Unavailable when there is no store at `path`."""
-    if not path.is_file():
-        fix = "Name its folder with --ledger, or start one with: anchor init"
-        raise Unavailable(f"There is no ledger in {path.parent}.", fix=fix)

@@ -17,7 +17,9 @@ from anchor.errors import (
 )
 from anchor.node.backup import END, END_BYTES, MAGIC, export_ledger, import_ledger
 from anchor.node.folder import KEYS, NETWORK, open_reader, unlock_seed
-from anchor.node.store import FILE, Store
+from anchor.node.places import find_store
+from anchor.node.store import Store
+from tests.node.postgres import Server
 from tests.node.tools import NOW, PHRASE, opened, publish, published
 
 Made = tuple[Path, bytes]
@@ -87,11 +89,29 @@ def test_a_successor_goes_on(first_ledger: Made, backup: bytes, tmp_path: Path) 
         assert published(service.chain) == ["1", "2"]
 
 
-def test_what_was_reserved_stays_so(ledger: Made, tmp_path: Path) -> None:
-    store = Store.open(ledger[0] / FILE, writable=True)
+def test_from_one_kind_of_store_to_the_other(postgres: Server, backup: bytes, tmp_path: Path) -> None:
+    (tmp_path / "backup").write_bytes(backup)
+    url = postgres.make_schema()
+    import_ledger(tmp_path / "backup", tmp_path / "copy", take_over=True, now=NOW, url=url)
+    assert find_store(tmp_path / "copy") == url
+    export_ledger(tmp_path / "copy", tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == backup
+
+
+def test_a_backup_that_is_refused_leaves_no_tables(postgres: Server, backup: bytes, tmp_path: Path) -> None:
+    records, url = _split(backup), postgres.make_schema()
+    (tmp_path / "backup").write_bytes(_join([record for record in records if record[0] != b"m"]))
+    for _ in range(2):
+        with pytest.raises(AnchorError, match="lacks 1 manifests"):
+            import_ledger(tmp_path / "backup", tmp_path / "copy", take_over=True, now=NOW, url=url)
+        assert not (tmp_path / "copy").exists()
+
+
+def test_what_was_reserved_stays_so(any_ledger: Made, tmp_path: Path) -> None:
+    store = Store.open(find_store(any_ledger[0]), writable=True)
     store.reserve(9)
     store.close()
-    export_ledger(ledger[0], tmp_path / "backup")
+    export_ledger(any_ledger[0], tmp_path / "backup")
     import_ledger(tmp_path / "backup", tmp_path / "copy", take_over=True, now=NOW)
     with open_reader(tmp_path / "copy") as chain:
         assert chain.get_next_epoch() == 10

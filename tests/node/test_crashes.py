@@ -165,39 +165,39 @@ STORE_CALLS = [
 """Every call that changes the store while something is recorded: not persisted, and persisted."""
 
 
-def test_every_store_call_is_in_the_table(ledger: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_store_call_is_in_the_table(any_ledger: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
     for name in ("reserve", "commit"):
         real = getattr(Store, name)
         monkeypatch.setattr(
             Store, name, lambda self, *rest, name=name, real=real: (calls.append(name), real(self, *rest))
         )
-    with opened(*ledger) as service:
+    with opened(*any_ledger) as service:
         publish(service, "2")
     assert calls == [name for name, _, persisted in STORE_CALLS if persisted]
 
 
 @pytest.mark.parametrize("between", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_killed_at_every_store_call(ledger: Made, tmp_path: Path, between: bool) -> None:
+def test_killed_at_every_store_call(any_ledger: Made, tmp_path: Path, between: bool) -> None:
     """One ledger lives through all of it. The clock moves on, so that no block is made twice alike."""
-    folder, _ = ledger
+    folder, _ = any_ledger
     clock, log = ManualClock(NOW), tmp_path / "signed"
     kept = ["1"]
     for case, (name, number, persisted) in enumerate(STORE_CALLS):
         clock.advance(10)
         sabotage = _kill_at_call(name, number, persisted=persisted)
-        assert not _publish_and_die(ledger, f"killed.{case}", clock, log, sabotage)
+        assert not _publish_and_die(any_ledger, f"killed.{case}", clock, log, sabotage)
         if (name, number, persisted) in STORE_CALLS[3:]:  # recorded, though nobody was told
             kept.append(f"killed.{case}")
         with open_reader(folder) as chain:
             assert published(chain) == kept
         if between:
-            assert _publish_and_die(ledger, f"kept.{case}", clock, log, lambda _: None)
+            assert _publish_and_die(any_ledger, f"kept.{case}", clock, log, lambda _: None)
             kept.append(f"kept.{case}")
             with open_reader(folder) as chain:
                 final = chain.get_state(chain.get_finalized_checkpoint().root)
                 assert [version.version.decode() for version in final.versions] == kept
-    assert _publish_and_die(ledger, "last", clock, log, lambda _: None)
+    assert _publish_and_die(any_ledger, "last", clock, log, lambda _: None)
     assert Recorder(log).find_offences() == []
 
 
@@ -259,16 +259,16 @@ def test_a_full_disk_loses_nothing(ledger: Made, tmp_path: Path, fill: Sabotage,
     assert Recorder(log).find_offences() == []
 
 
-def test_what_was_interrupted_is_brought_to_its_end(ledger: Made, tmp_path: Path) -> None:
+def test_what_was_interrupted_is_brought_to_its_end(any_ledger: Made, tmp_path: Path) -> None:
     """Recorded and not final: the same again makes it final, anything else of its name is refused."""
-    folder, _ = ledger
+    folder, _ = any_ledger
     sabotage = _kill_at_call("reserve", 2, persisted=True)
-    assert not _publish_and_die(ledger, "2", ManualClock(NOW), tmp_path / "signed", sabotage)
+    assert not _publish_and_die(any_ledger, "2", ManualClock(NOW), tmp_path / "signed", sabotage)
     with open_reader(folder) as chain:
         assert (chain.get_status().entries, chain.get_status().final_entries) == (5, 4)
         assert find_pending(chain, make_publication("2")) is not None
         assert find_pending(chain, make_publication("1")) is None
-    with opened(*ledger) as service:
+    with opened(*any_ledger) as service:
         other = make_publication("2").replace(manifest_root=make_manifest("other")[0])
         with pytest.raises(InvalidEntry, match="is published already"):
             service.publish(ALICE, other, make_manifest("other")[1])

@@ -20,17 +20,17 @@ from anchor.node import batches, keys
 from anchor.node.clock import ManualClock
 from anchor.node.folder import create_ledger, open_reader
 from anchor.node.keys import derive_administrator_key, derive_signing_keys
+from anchor.node.places import FILE
 from anchor.node.production import FINALISED, JUSTIFIED, PROPOSED, Step
 from anchor.node.publishing import get_version, needs_root_key, write_promotion, write_revocation
-from anchor.node.store import FILE
 from anchor.params import STAGE_PRODUCTION, STAGE_STAGING
 from tests.node.tools import ALICE, NOW, PHRASE, Random, make_manifest, opened, publish, published, write
 
 Made = tuple[Path, bytes]
 
 
-def test_a_publication_is_final_and_its_bundle_verifies(ledger: Made) -> None:
-    folder, seed = ledger
+def test_a_publication_is_final_and_its_bundle_verifies(any_ledger: Made) -> None:
+    folder, seed = any_ledger
     steps: list[Step] = []
     with opened(folder, seed) as service:
         entries = write(service.chain, seed, "2")
@@ -57,14 +57,14 @@ def test_everyone_votes_every_time(ledger: Made) -> None:
         assert state.balances.array.min() > LEDGER.MAX_EFFECTIVE_BALANCE
 
 
-def test_the_first_publication_brings_its_publisher(ledger: Made) -> None:
-    with open_reader(ledger[0]) as chain:
+def test_the_first_publication_brings_its_publisher(any_ledger: Made) -> None:
+    with open_reader(any_ledger[0]) as chain:
         kinds = [type(signed.entry.body.data).__name__ for _, signed in chain.get_entries(0, 99)]
         assert kinds == ["RegisterPublisher", "RotateKeys", "ClaimOrganisation", "Publish"]
         assert not needs_root_key(chain.get_head().state, ALICE.identity)
         assert needs_root_key(chain.get_head().state, bytes(32))
         with pytest.raises(Misuse, match="needs its root key"):
-            write(chain, ledger[1], "2", replace(ALICE, identity=b"\1" * 32, root=None))
+            write(chain, any_ledger[1], "2", replace(ALICE, identity=b"\1" * 32, root=None))
 
 
 def test_a_refused_entry_leaves_no_trace(ledger: Made) -> None:
@@ -80,8 +80,8 @@ def test_a_refused_entry_leaves_no_trace(ledger: Made) -> None:
     assert (folder / FILE).read_bytes() == before
 
 
-def test_stages_and_revocation(ledger: Made) -> None:
-    with opened(*ledger) as service:
+def test_stages_and_revocation(any_ledger: Made) -> None:
+    with opened(*any_ledger) as service:
         chain, name = service.chain, "acme/tiny@1"
         service.record([write_promotion(chain, ALICE, name, STAGE_STAGING)])
         version = get_version(chain.get_head().state, name)
@@ -133,9 +133,9 @@ def test_any_state_is_made_anew_from_the_nearest_snapshot(
             chain.get_state(bytes(32))
 
 
-def test_anyone_can_replay_the_chain(ledger: Made) -> None:
+def test_anyone_can_replay_the_chain(any_ledger: Made) -> None:
     """From genesis, with every signature checked, by a fresh instance of the rules."""
-    with open_reader(ledger[0]) as chain:
+    with open_reader(any_ledger[0]) as chain:
         rules = Ledger(LEDGER, compute_config(chain.genesis), Bls())
         state = rules.initialize_ledger_state(chain.genesis)
         for block in chain.get_blocks():

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from anchor.errors import CorruptedLedger, Misuse, Unavailable
+from anchor.node.places import FILE, Place, find_store
 from anchor.node.records import Batch, Block, Snapshot, StoredEntry
 from anchor.node.sqlite import APPLICATION_ID
-from anchor.node.store import FILE, Store
+from anchor.node.store import Store
 from anchor.node.tables import MIGRATIONS
 
 
@@ -41,18 +42,18 @@ def _batch(*slots: int, after: int = 0, kept: bool = False) -> Batch:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store.create(tmp_path / FILE, "lab", b"genesis", reserved=0, may_sign=True)
+def store(place: Place) -> Iterator[Store]:
+    store = Store.create(place, "lab", b"genesis", reserved=0, may_sign=True)
     store.commit(Batch(snapshots=(_snapshot(0, kept=True),)))
     yield store
     store.close()
 
 
-def test_what_was_committed_is_there_after_reopening(tmp_path: Path, store: Store) -> None:
+def test_what_was_committed_is_there_after_reopening(place: Place, store: Store) -> None:
     store.reserve(1)
     store.commit(_batch(8, 9, 10))
     store.close()
-    again = Store.open(tmp_path / FILE, writable=False)
+    again = Store.open(place, writable=False)
     assert again.get_snapshot_before(99) == _snapshot(10, kept=False)
     assert (again.get_name(), again.get_genesis()) == ("lab", b"genesis")
     assert again.find_block(_root(9)) == _block(9)
@@ -102,8 +103,8 @@ def test_blocks_follow_the_newest(store: Store) -> None:
     assert store.find_block_before(99) == _block(9)
 
 
-def test_a_reader_sees_one_moment(tmp_path: Path, store: Store) -> None:
-    reader = Store.open(tmp_path / FILE, writable=False)
+def test_a_reader_sees_one_moment(place: Place, store: Store) -> None:
+    reader = Store.open(place, writable=False)
     with reader.one_view():
         assert reader.find_block_before(99) is None
         store.commit(_batch(8, 9))
@@ -112,28 +113,33 @@ def test_a_reader_sees_one_moment(tmp_path: Path, store: Store) -> None:
     reader.close()
 
 
-def test_a_reader_cannot_write(tmp_path: Path, store: Store) -> None:
-    reader = Store.open(tmp_path / FILE, writable=False)
-    with pytest.raises(Unavailable, match="readonly"):
+def test_a_reader_cannot_write(place: Place, store: Store) -> None:
+    reader = Store.open(place, writable=False)
+    with pytest.raises(Unavailable, match=r"cannot be used now: .*read-?only"):
         reader.reserve(9)
     reader.close()
 
 
-def test_a_store_that_is_missing_foreign_or_newer(tmp_path: Path, store: Store) -> None:
+def test_a_store_that_is_missing_or_foreign(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="There is no ledger in"):
-        Store.open(tmp_path / "none" / FILE, writable=True)
+        find_store(tmp_path / "none")
+    with pytest.raises(Unavailable, match="unable to open"):
+        Store.open(tmp_path / "none", writable=True)
     sqlite3.connect(tmp_path / "other").execute("CREATE TABLE t (x)").connection.close()
     with pytest.raises(CorruptedLedger, match="is not a ledger's store"):
         Store.open(tmp_path / "other", writable=True)
     (tmp_path / "text").write_bytes(b"no database, but long enough to be taken for one" * 100)
     with pytest.raises(CorruptedLedger, match="damaged: file is not a database"):
         Store.open(tmp_path / "text", writable=True)
+
+
+def test_a_store_that_a_newer_program_wrote(place: Place, store: Store) -> None:
+    with store._database.transaction():
+        store._database.migrate((), 99)
     store.close()
-    newer = sqlite3.connect(tmp_path / FILE)
-    newer.execute("PRAGMA user_version = 99")
-    newer.close()
-    with pytest.raises(Misuse, match="newer anchor"):
-        Store.open(tmp_path / FILE, writable=True)
+    for writable in (False, True):
+        with pytest.raises(Misuse, match="newer anchor"):
+            Store.open(place, writable=writable)
 
 
 def _write_version_1(path: Path) -> None:
@@ -162,8 +168,8 @@ def test_an_older_store_is_brought_up_to_date(tmp_path: Path, writable: bool) ->
     store.close()
 
 
-def test_a_copy_may_not_sign_and_a_moved_file_may(tmp_path: Path, store: Store) -> None:
-    store.close()
+def test_a_copy_may_not_sign_and_a_moved_file_may(tmp_path: Path) -> None:
+    Store.create(tmp_path / FILE, "lab", b"genesis", reserved=0, may_sign=True).close()
     (tmp_path / "moved").mkdir()
     (tmp_path / FILE).rename(tmp_path / "moved" / FILE)
     for command in (["cp"], ["cp", "-a"]):
@@ -182,14 +188,19 @@ def test_an_older_store_is_at_home_where_it_is_opened_first(tmp_path: Path) -> N
             assert store.may_sign() is may_sign
 
 
-@pytest.mark.parametrize("statement", ["DELETE FROM ledger", "UPDATE ledger SET reserved = 'x'"])
-def test_a_row_that_is_missing_or_odd(tmp_path: Path, store: Store, statement: str) -> None:
-    store.close()
-    odd = sqlite3.connect(tmp_path / FILE)
-    odd.execute(statement)
-    odd.commit()
+def test_a_row_that_is_missing(store: Store) -> None:
+    with store._database.transaction():
+        store._database.run("DELETE FROM ledger")
+    with pytest.raises(CorruptedLedger, match="is damaged: a row is missing"):
+        store.get_reserved()
+
+
+def test_a_row_that_is_odd(tmp_path: Path) -> None:
+    _write_version_1(tmp_path / FILE)
+    with sqlite3.connect(tmp_path / FILE) as odd:
+        odd.execute("UPDATE ledger SET reserved = 'x'")
     odd.close()
     broken = Store.open(tmp_path / FILE, writable=False)
-    with pytest.raises(CorruptedLedger, match="is damaged: a row is"):
+    with pytest.raises(CorruptedLedger, match="is damaged: a row is not as written"):
         broken.get_reserved()
     broken.close()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from anchor.errors import CorruptedLedger, InvalidTransition, NoSuchRecord, Unavailable
+from anchor.node.places import Place
 from anchor.node.records import Batch, Block, Snapshot, StoredEntry
-from anchor.node.store import FILE, Store
+from anchor.node.store import Store
 
 
 def _root(name: str) -> bytes:
@@ -42,9 +42,9 @@ def _batch(after: str, *names: str, first_entry: int) -> Batch:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
+def store(place: Place) -> Iterator[Store]:
     """Genesis, then 8a ◄ 9a ◄ 10a."""
-    store = Store.create(tmp_path / FILE, "lab", b"genesis", reserved=0, may_sign=True)
+    store = Store.create(place, "lab", b"genesis", reserved=0, may_sign=True)
     store.commit(Batch(snapshots=(_snapshot("0", kept=True),)))
     store.commit(_batch("0", "8a", "9a", first_entry=0))
     store.commit(_batch("9a", "10a", first_entry=2))
@@ -158,9 +158,9 @@ def test_pending_entries_stay_in_order_until_they_are_settled(store: Store) -> N
 
 
 @pytest.fixture
-def joined(tmp_path: Path) -> Iterator[Store]:
+def joined(place: Place) -> Iterator[Store]:
     """A store that begins with block 9a and its state."""
-    store = Store.create(tmp_path / "joined", "lab", b"genesis", reserved=0, may_sign=True)
+    store = Store.create(place, "lab", b"genesis", reserved=0, may_sign=True)
     store.commit(Batch(snapshots=(_snapshot("0", kept=True),)))
     store.start_from(_block("9a"), _snapshot("9a", kept=True), _root("8a"))
     yield store
@@ -196,8 +196,8 @@ def test_what_came_before_is_filled_in(joined: Store) -> None:
         joined.prepend((_block("3a"),), (), _root("0"))
 
 
-def test_a_reader_sees_one_branch_at_a_time(tmp_path: Path, store: Store) -> None:
-    reader = Store.open(tmp_path / FILE, writable=False)
+def test_a_reader_sees_one_branch_at_a_time(place: Place, store: Store) -> None:
+    reader = Store.open(place, writable=False)
     with reader.one_view():
         before = _see(reader)
         store.commit(replace(_batch("8a", "9b", first_entry=1), replaces=True))

@@ -28,10 +28,10 @@ from anchor.node.chain import Chain
 from anchor.node.clock import Clock, ManualClock
 from anchor.node.folder import create_ledger, open_writer, unlock_seed
 from anchor.node.keys import derive_administrator_key, derive_root_key, derive_signing_keys
+from anchor.node.places import connect, find_store
+from anchor.node.postgresql import Url
 from anchor.node.publishing import Author, write_publication
 from anchor.node.service import Service
-from anchor.node.sqlite import Sqlite
-from anchor.node.store import FILE
 
 NOW = 1_800_000_000
 PHRASE = "correct horse"
@@ -54,17 +54,18 @@ class Random:
         return sha256(self._seed + self._calls.to_bytes(8, "little")).digest()[:count]
 
 
-def make_ledger(folder: Path, clock: Clock | None = None) -> bytes:
+def make_ledger(folder: Path, clock: Clock | None = None, url: Url | None = None) -> bytes:
     """A new ledger in `folder`, the same in every run unless there is a clock; returns its seed."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(keys, "SCRYPT_N", 1 << 4)
-        create_ledger(folder, "lab", PHRASE, clock=clock or ManualClock(NOW), randomness=Random())
+        clock = clock or ManualClock(NOW)
+        create_ledger(folder, "lab", PHRASE, clock=clock, randomness=Random(), url=url)
     return unlock_seed(folder, PHRASE)
 
 
 def make_original(folder: Path) -> None:
     """Makes a copied ledger forget that it is a copy."""
-    with closing(Sqlite.connect(folder / FILE, "rw")) as store, store.transaction():
+    with closing(connect(find_store(folder), writable=True)) as store, store.transaction():
         store.run("UPDATE ledger SET home = ?", store.home)
 
 

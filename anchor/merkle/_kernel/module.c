@@ -97,6 +97,9 @@ PyDoc_STRVAR(hash_leaves_doc, "hash_leaves(data, leaf_size=1048576, /)\n--\n\n"
 PyDoc_STRVAR(hash_slices_doc, "hash_slices(data, lengths, /)\n--\n\n"
              "SHA-256 of consecutive slices of `data`, whose lengths are in the list `lengths`.");
 
+PyDoc_STRVAR(hash_mapped_doc, "hash_mapped(fd, offset, size, lengths, /)\n--\n\n"
+             "hash_slices of `size` bytes of a file, mapped; None where it must be read instead.");
+
 #define FAST(function) (PyCFunction)(void (*)(void))function
 
 static PyMethodDef methods[] = {
@@ -106,6 +109,7 @@ static PyMethodDef methods[] = {
     {"merkle_root", FAST(py_merkle_root), METH_FASTCALL, merkle_root_doc},
     {"hash_leaves", FAST(py_hash_leaves), METH_FASTCALL, hash_leaves_doc},
     {"hash_slices", FAST(py_hash_slices), METH_FASTCALL, hash_slices_doc},
+    {"hash_mapped", FAST(py_hash_mapped), METH_FASTCALL, hash_mapped_doc},
     {"shuffle_into", FAST(shuffle_into), METH_FASTCALL, shuffle_into_doc},
     {"select", select_implementation, METH_O, select_doc},
     {NULL, NULL, 0, NULL},

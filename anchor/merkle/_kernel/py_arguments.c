@@ -1,6 +1,8 @@
 /* Buffers in, digests out, the GIL. */
 #include "py_arguments.h"
 
+#include <stdlib.h>
+
 /* From about 30 us of work on, other threads may run meanwhile; below it the switch costs more. */
 enum { RELEASE_GIL_FROM = 1 << 16 };
 
@@ -56,4 +58,37 @@ PyObject *new_digests(size_t count, uint8_t **out)
     if (result)
         *out = (uint8_t *)PyBytes_AsString(result);
     return result;
+}
+
+size_t *parse_lengths(PyObject *list, size_t total, Py_ssize_t *count)
+{
+    if (!PyList_Check(list)) {
+        PyErr_SetString(PyExc_TypeError, "lengths must be a list");
+        return NULL;
+    }
+    *count = PyList_Size(list);
+    size_t *lengths = malloc(sizeof *lengths * (size_t)(*count + 1)), left = total;
+    if (!lengths) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    Py_ssize_t i = 0;
+    for (; i < *count; i++) {
+        long long length = PyLong_AsLongLong(PyList_GetItem(list, i));
+        if (PyErr_Occurred())
+            break;
+        if (length < 0 || (unsigned long long)length > left) {
+            PyErr_Format(PyExc_ValueError, "slice %zd has length %lld, %zu bytes are left for it", i,
+                         length, left);
+            break;
+        }
+        lengths[i] = (size_t)length;
+        left -= lengths[i];
+    }
+    if (i == *count && left == 0)
+        return lengths;
+    if (i == *count)
+        PyErr_Format(PyExc_ValueError, "%zu bytes are in none of the slices", left);
+    free(lengths);
+    return NULL;
 }

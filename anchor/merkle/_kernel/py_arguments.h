@@ -30,6 +30,9 @@ int check_arity(const char *name, Py_ssize_t given, Py_ssize_t least, Py_ssize_t
 /* `bytes` for `count` digests, to be filled through *out. */
 PyObject *new_digests(size_t count, uint8_t **out);
 
+/* The list's numbers, which must add up to `total`; the caller frees them. NULL with an exception set otherwise. */
+size_t *parse_lengths(PyObject *list, size_t total, Py_ssize_t *count);
+
 /* Lets other threads run while that many bytes are hashed, if they are worth it. */
 PyThreadState *release_gil(Py_ssize_t bytes);
 void take_gil(PyThreadState *state);
@@ -43,5 +46,8 @@ PyObject *py_merkle_root(PyObject *module, PyObject *const *args, Py_ssize_t cou
 PyObject *py_sha256(PyObject *module, PyObject *data);
 PyObject *py_hash_leaves(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *py_hash_slices(PyObject *module, PyObject *const *args, Py_ssize_t count);
+
+/* py_mapped.c */
+PyObject *py_hash_mapped(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
 #endif

@@ -48,50 +48,17 @@ PyObject *py_hash_leaves(PyObject *module, PyObject *const *args, Py_ssize_t cou
     return result;
 }
 
-/* The list's numbers, which must add up to `total`. NULL with an error set otherwise. */
-static size_t *parse_lengths(PyObject *list, Py_ssize_t count, size_t total)
-{
-    size_t *lengths = malloc(sizeof *lengths * (size_t)(count + 1)), left = total;
-    if (!lengths) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    Py_ssize_t i = 0;
-    for (; i < count; i++) {
-        long long length = PyLong_AsLongLong(PyList_GetItem(list, i));
-        if (PyErr_Occurred())
-            break;
-        if (length < 0 || (unsigned long long)length > left) {
-            PyErr_Format(PyExc_ValueError, "slice %zd has length %lld, %zu bytes are left for it", i,
-                         length, left);
-            break;
-        }
-        lengths[i] = (size_t)length;
-        left -= lengths[i];
-    }
-    if (i == count && left == 0)
-        return lengths;
-    if (i == count)
-        PyErr_Format(PyExc_ValueError, "%zu bytes are in none of the slices", left);
-    free(lengths);
-    return NULL;
-}
-
 PyObject *py_hash_slices(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     (void)module;
     Input in;
     if (check_arity("hash_slices", count, 2, 2) < 0)
         return NULL;
-    if (!PyList_Check(args[1])) {
-        PyErr_SetString(PyExc_TypeError, "lengths must be a list");
-        return NULL;
-    }
     if (open_input(&in, args[0]) < 0)
         return NULL;
     PyObject *result = NULL;
-    Py_ssize_t slices = PyList_Size(args[1]);
-    size_t *lengths = parse_lengths(args[1], slices, (size_t)in.length);
+    Py_ssize_t slices;
+    size_t *lengths = parse_lengths(args[1], (size_t)in.length, &slices);
     if (lengths) {
         Slices all = {in.data, (size_t)in.length, (size_t)slices, lengths, 0};
         result = digest_slices(&in, &all);

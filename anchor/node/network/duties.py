@@ -95,6 +95,8 @@ class Duties:
 
     def _propose(self, slot: int) -> None:
         branches = self._branches
+        if branches.view.blocks[branches.head].slot >= slot:
+            return
         parent = branches.choice.get_proposer_head(branches.view, branches.get_head_node(), slot).root
         state = branches.get_state_at(parent, slot)
         proposer = state.validators[self._ledger.get_beacon_proposer_index(state)]
@@ -108,7 +110,7 @@ class Duties:
     def _make_block(self, state: State, parent: bytes, pubkey: bytes) -> SignedBeaconBlock | None:
         """The block of the state's slot; None when the proposer signed another one."""
         keys = self._validators.keyring
-        contents = select_contents(self._maker, state, keys.bls, self._gossip, self._entries, parent)
+        contents = select_contents(self._ledger, state, keys.bls, self._gossip, self._entries, parent)
         block, _ = compute_unsigned_block(self._maker, state, keys, contents)
         message = compute_block_signing_root(self._maker, state, block)
         if not self._validators.protection.allow_block(pubkey, block.slot, message):

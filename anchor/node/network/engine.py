@@ -16,6 +16,7 @@ from anchor.consensus.containers.entries import SignedEntry
 from anchor.consensus.containers.phase0 import Checkpoint, SignedBeaconBlock
 from anchor.errors import Invalid, Misuse, Premature, UnknownParent
 from anchor.merkle.scope import hash_tree_root
+from anchor.node.chain import FOREVER
 from anchor.node.network.branches import Branches
 from anchor.node.network.duties import Duties, Validators
 from anchor.node.network.entries import EntryPool
@@ -56,6 +57,7 @@ class Engine:
             self._duties = Duties(self._branches, self._gossip, self._entries, validators, self._outbox)
         self.does_duties = True
         """False while the driver catches up: who votes for an old block cannot vote for the newest."""
+        self._gossip.recall()
         self._slot = self._branches.get_slot()
         self._final = self._branches.view.finalized_checkpoint
 
@@ -65,9 +67,10 @@ class Engine:
         """Lets time pass, and does what is due. Call it several times a slot."""
         if time_ms >= self._branches.view.genesis_time_ms:
             self._pass_time(time_ms)
+            self._entries.save()
             if self._duties is not None and self.does_duties:
                 self._duties.perform()
-                self._settle()
+                self._follow()
         return self._outbox.drain()
 
     def on_message(self, message: Message, peer: PeerId, time_ms: int) -> list[Send]:
@@ -80,7 +83,7 @@ class Engine:
             raise Misuse(f"{message.kind.name} is the driver's.")
         self._pass_time(time_ms)
         self._receive(message, peer)
-        self._settle()
+        self._follow()
         return self._outbox.drain()
 
     def on_blocks(self, blocks: Sequence[SignedBeaconBlock], time_ms: int) -> list[Send]:
@@ -93,7 +96,7 @@ class Engine:
         if new:
             self._require_parent(new[0])
             self._gossip.import_run(new)
-            self._settle()
+            self._follow()
         return self._outbox.drain()
 
     def submit(self, entry: SignedEntry, time_ms: int) -> list[Send]:
@@ -104,6 +107,7 @@ class Engine:
         self._pass_time(time_ms)
         if not self._entries.is_known(hash_tree_root(entry)):
             self._entries.add(entry)
+            self._entries.save()
             self._outbox.publish(Kind.ENTRY, entry)
         return self._outbox.drain()
 
@@ -128,7 +132,9 @@ class Engine:
                 branches.choice.count_vote(branches.view, indexed)
             branches.settle()
             self._turn_slot(slot)
-        self._settle()
+            self._follow()
+        elif not branches.is_settled:
+            branches.settle()
 
     def _turn_slot(self, slot: int) -> None:
         preset = self.ledger.preset
@@ -137,14 +143,14 @@ class Engine:
         self._gossip.votes.prune(slot - preset.SLOTS_PER_EPOCH)
         self._gossip.syncs.prune(slot - 1)
         self._waiting.drop_late(slot)
+        self._branches.trim()
         for held in self._waiting.take_slot(slot):
             self._retry(held)
         if is_new_epoch:
             self._repeat()
 
-    def _settle(self) -> None:
+    def _follow(self) -> None:
         """Lets what waited for blocks follow them, and goes along with finality."""
-        self._branches.settle()
         while held := self._waiting.take_known(self._branches.view.blocks.keys()):
             for one in held:
                 self._retry(one)
@@ -216,6 +222,10 @@ class Engine:
         """The newest justified checkpoint."""
         return self._branches.view.justified_checkpoint
 
+    def is_known(self, root: bytes) -> bool:
+        """Whether a block is in the tree, or on the chain before it."""
+        return self._branches.is_known(root)
+
     def get_progress(self) -> Progress:
         """Whether blocks come, and become final."""
         return get_progress(self._branches, self._gossip.slasher)
@@ -233,8 +243,9 @@ class Engine:
 
     def get_blocks_by_range(self, start: int, count: int) -> list[bytes]:
         """The chain's blocks of slots `start` … `start + count - 1`, encoded, ascending; not too many."""
-        stop = start + min(count, MAX_BLOCKS_ASKED)
-        return [stored.ssz for stored in self._journal.get_blocks(start, stop)]
+        start = min(start, FOREVER - MAX_BLOCKS_ASKED)
+        stored = self._journal.get_blocks(start, start + min(count, MAX_BLOCKS_ASKED))
+        return [block.ssz for block in stored]
 
     def get_blocks_by_root(self, roots: Sequence[bytes]) -> list[bytes]:
         """Those of the blocks that are here, on the chain or beside it, encoded."""

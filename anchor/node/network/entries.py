@@ -31,6 +31,7 @@ class EntryPool:
         schema = schema_of(SignedEntry)
         stored = journal.get_pending_entries()
         self._entries: dict[bytes, SignedEntry] = {root: schema.decode(data) for root, data in stored}
+        self._unsaved: list[bytes] = []
         self._basis: tuple[bytes, int] | None = None
         """Head and epoch that `_ahead` stands on."""
         self._ahead: State = None
@@ -43,7 +44,7 @@ class EntryPool:
         return root in self._entries or self._journal.find_entry_by_root(root) is not None
 
     def add(self, signed: SignedEntry) -> None:
-        """Keeps an entry, durably, that can come after all that wait.
+        """Keeps an entry that can come after all that wait.
 
         Raises InvalidEntry or InvalidSignature for one that cannot, Unavailable when too many wait.
         """
@@ -53,9 +54,17 @@ class EntryPool:
             raise Unavailable(f"Too many entries wait: {len(self._entries)}.", fix="Send it again later.")
         ahead, root = self._get_ahead(), hash_tree_root(signed)
         self._ledger.verify_entry(ahead, signed)
-        self._journal.commit(Batch(pending=((root, schema_of(SignedEntry).encode(signed)),)))
         self._ledger.apply_entry(ahead, signed)
         self._entries[root] = signed
+        self._unsaved.append(root)
+
+    def save(self) -> None:
+        """Makes durable what was added."""
+        encode = schema_of(SignedEntry).encode
+        unsaved = [(root, encode(self._entries[root])) for root in self._unsaved if root in self._entries]
+        if unsaved:
+            self._journal.commit(Batch(pending=tuple(unsaved)))
+        self._unsaved = []
 
     def _get_ahead(self) -> State:
         """The head's state now, with all that waits upon it."""

@@ -7,20 +7,20 @@ or Invalid for what no honest peer sends.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from anchor.consensus.containers.entries import SignedEntry
 from anchor.consensus.containers.phase0 import (
     Attestation,
     AttesterSlashing,
+    BeaconBlock,
     IndexedAttestation,
     ProposerSlashing,
     SignedBeaconBlock,
     SignedVoluntaryExit,
 )
 from anchor.consensus.duties import compute_sync_signing_root
-from anchor.consensus.fork_choice.phase0 import Imported
 from anchor.consensus.forks.arithmetic import require
 from anchor.consensus.forks.ledger import Ledger
 from anchor.consensus.slasher import Slasher
@@ -30,7 +30,7 @@ from anchor.node.network.branches import MAX_RIVALS, Branches
 from anchor.node.network.entries import EntryPool
 from anchor.node.network.messages import Kind, SyncContribution
 from anchor.node.network.outbox import Outbox
-from anchor.node.network.pools import OperationPool, SyncPool, VotePool
+from anchor.node.network.pools import OperationPool, SyncPool, VotePool, get_equivocators
 from anchor.params import FAR_FUTURE_EPOCH
 
 State = Any
@@ -70,8 +70,10 @@ class Gossip:
         rivals = branches.find_rivals(block, root)
         if len(rivals) >= MAX_RIVALS:
             return False
-        self._verify_proposer(signed)
+        if block.parent_root not in branches.view.blocks or block.slot > branches.get_slot():
+            self._verify_proposer(signed)
         if block.parent_root not in branches.view.blocks:
+            self._require_no_conflict(block)
             what = f"The parent of the block of slot {block.slot}, {block.parent_root.hex()}, is unknown."
             raise UnknownParent(what, root=block.parent_root)
         self._require_time(block.slot)
@@ -84,16 +86,30 @@ class Gossip:
         if block.proposer_index < len(state.validators):
             self._ledger.verify_block_signature(state, signed)
 
-    def import_run(self, blocks: list[SignedBeaconBlock]) -> list[Imported]:
+    def _require_no_conflict(self, block: BeaconBlock) -> None:
+        """Raises InvalidTransition for a block upon one that finality has left behind."""
+        require(
+            not self._branches.is_known(block.parent_root),
+            lambda: f"The block of slot {block.slot} leaves the chain before its final block.",
+        )
+
+    def import_run(self, blocks: Sequence[SignedBeaconBlock]) -> None:
         """Takes blocks that follow each other, and looks for those who contradict themselves in them."""
-        run = self._branches.import_run(blocks)
-        for imported, signed in zip(run, blocks, strict=True):
-            for rival in self._branches.find_rivals(imported.block, imported.root):
-                self._accuse_proposer(self._branches.signed[rival], signed)
-            for vote in imported.block.body.attestations:
-                self.votes.add(vote)
-                self._watch(self._ledger.get_indexed_attestation(imported.state, vote))
-        return run
+        for imported, signed in zip(self._branches.import_run(blocks), blocks, strict=True):
+            self._learn(imported.root, signed, imported.state)
+
+    def recall(self) -> None:
+        """Learns again, after a restart, what the blocks of the tree tell."""
+        for root, signed in self._branches.signed.items():
+            self._learn(root, signed, self._branches.view.block_states[root])
+
+    def _learn(self, root: bytes, signed: SignedBeaconBlock, state: State) -> None:
+        for rival in self._branches.find_rivals(signed.message, root):
+            self._accuse_proposer(self._branches.get_signed(rival), signed)
+        body: Any = signed.message.body
+        for vote in body.attestations:
+            self.votes.add(vote)
+            self._watch(self._ledger.get_indexed_attestation(state, vote))
 
     def _accuse_proposer(self, first: SignedBeaconBlock, second: SignedBeaconBlock) -> None:
         headers = [self._branches.get_header(signed) for signed in (first, second)]
@@ -113,9 +129,10 @@ class Gossip:
         data, view = vote.data, self._branches.view
         if data.target.epoch + 1 < self._choice.get_current_store_epoch(view):
             return False
-        if data.beacon_block_root not in view.blocks or data.target.root not in view.blocks:
-            if self._branches.is_known(data.beacon_block_root):
-                return False  # for what finality has passed
+        for root in (data.beacon_block_root, data.target.root):
+            if root not in view.blocks and self._branches.is_known(root):
+                return False  # finality has passed it
+        if data.beacon_block_root not in view.blocks:
             what = f"A vote of slot {data.slot} is for an unknown block, {data.beacon_block_root.hex()}."
             raise UnknownParent(what, root=data.beacon_block_root)
         self._require_time(data.slot)
@@ -205,9 +222,8 @@ class Gossip:
 
     def on_attester_slashing(self, slashing: AttesterSlashing) -> bool:
         """Evidence against voters, of whom there is none against one at least."""
-        state = self._get_state()
-        new = self.operations.find_new(slashing)
-        if new and all(self._is_slashed(state, index) for index in new):
+        state, named = self._get_state(), get_equivocators(slashing)
+        if named and all(self._is_slashed(state, index) for index in self.operations.find_new(slashing)):
             return False
         self._ledger.process_attester_slashing(state, slashing)
         self._choice.exclude_equivocators(self._branches.view, slashing)

@@ -24,7 +24,7 @@ from anchor.errors import MalformedSSZ
 from anchor.merkle.bits import Bits
 from anchor.merkle.container import Container
 from anchor.merkle.scope import Scope
-from anchor.types import BLSSignature, Bytes32, Length, Limit, Root, Slot, uint8, uint64
+from anchor.types import BLSSignature, Bytes32, Length, Limit, Root, Slot, uint64
 
 MAX_FRAME: Final = 4 << 20
 """Bytes; more than the largest block has."""
@@ -49,7 +49,6 @@ class Kind(IntEnum):
     GET_BLOCKS_BY_RANGE = 16
     GET_BLOCKS_BY_ROOT = 17
     END = 31
-    GOODBYE = 32
 
 
 class PeerStatus(Container):
@@ -94,12 +93,6 @@ class BlocksByRoot(Container):
     roots: Annotated[tuple[Bytes32, ...], Limit(MAX_ROOTS_ASKED)]
 
 
-class Goodbye(Container):
-    """The sender is about to hang up."""
-
-    reason: uint8
-
-
 RECORDS: Final[dict[Kind, type[Container]]] = {
     Kind.STATUS: PeerStatus,
     Kind.BLOCK: SignedBeaconBlock,
@@ -112,7 +105,6 @@ RECORDS: Final[dict[Kind, type[Container]]] = {
     Kind.ADDRESSES: Addresses,
     Kind.GET_BLOCKS_BY_RANGE: BlocksByRange,
     Kind.GET_BLOCKS_BY_ROOT: BlocksByRoot,
-    Kind.GOODBYE: Goodbye,
 }
 """END has no record: its frame ends after the request."""
 KINDS: Final = {kind.value: kind for kind in Kind}

@@ -133,6 +133,11 @@ class SyncPool:
             del self._seen[old], self._parts[old]
 
 
+def get_equivocators(slashing: AttesterSlashing) -> set[int]:
+    """Who made both votes."""
+    return set(slashing.attestation_1.attesting_indices) & set(slashing.attestation_2.attesting_indices)
+
+
 class OperationPool:
     """Slashings and exits."""
 
@@ -147,8 +152,7 @@ class OperationPool:
 
     def find_new(self, slashing: AttesterSlashing) -> set[int]:
         """Whom `slashing` slashes, and none that is here does."""
-        first, second = slashing.attestation_1, slashing.attestation_2
-        return set(first.attesting_indices) & set(second.attesting_indices) - self._attesters
+        return get_equivocators(slashing) - self._attesters
 
     def add_proposer_slashing(self, slashing: ProposerSlashing) -> bool:
         """Keeps evidence; False when it slashes who is slashed by other evidence already."""

@@ -11,9 +11,10 @@ import aiohttp
 import pytest
 
 from anchor.node.api.answering import Front
-from anchor.node.app import build_front
+from anchor.node.app import build_app, build_front
 from anchor.node.clock import ManualClock
 from anchor.node.connections import Doors
+from anchor.node.embedded import Embedded
 from anchor.node.node import Node
 from anchor.node.operators import Operators
 from anchor.node.server import serving
@@ -27,7 +28,7 @@ class Site:
     """A node that serves."""
 
     node: Node
-    front: Front
+    front: Front[Node]
     port: int
     client: aiohttp.ClientSession
     """Its base is the node's address."""
@@ -45,12 +46,13 @@ async def open_site(
     folder: Path, seed: bytes, *, writes: bool = True, rate: float = 0, doors: Doors | None = None
 ) -> AsyncIterator[Site]:
     """Serves the ledger in `folder`."""
-    node = Node(folder, seed if writes else None, ManualClock(NOW))
+    clock = ManualClock(NOW)
+    node = Node(folder, Embedded(folder, seed, clock) if writes else None, clock)
     front = build_front(node, Operators(frozenset([TOKEN])), rate=rate)
     async with AsyncExitStack() as stack:
         await node.start()
         stack.push_async_callback(node.stop)
-        port = await stack.enter_async_context(serving(front, "127.0.0.1", 0, doors=doors))
+        port = await stack.enter_async_context(serving(front, build_app(front), "127.0.0.1", 0, doors=doors))
         client = aiohttp.ClientSession(f"http://127.0.0.1:{port}")
         await stack.enter_async_context(client)
         yield Site(node, front, port, client, seed, folder)

@@ -15,6 +15,7 @@ from anchor.consensus.text import format_checkpoint
 from anchor.merkle.json import to_json
 from anchor.merkle.scope import hash_tree_root, schema_of
 from anchor.node import node as node_module
+from anchor.node import writer as writer_module
 from anchor.node.folder import open_reader
 from anchor.node.reading import Reader
 from tests.node.http.conftest import Site, open_site
@@ -107,8 +108,8 @@ async def test_a_node_that_only_reads(ledger: tuple[Path, bytes]) -> None:
 
 
 async def test_too_many_wait(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(site.node, "_queue", asyncio.Queue(1))  # which nobody empties
-    monkeypatch.setattr(node_module, "PATIENCE", 0.2)
+    monkeypatch.setattr(site.node._writer, "_queue", asyncio.Queue(1))  # which nobody empties
+    monkeypatch.setattr(writer_module, "PATIENCE", 0.2)
     first, second = await write_entries(site, "2", "3")
     answers = await asyncio.gather(post(site, first), post(site, second))
     assert [answer.status for answer in answers] == [503, 503]

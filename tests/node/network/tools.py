@@ -7,16 +7,27 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from anchor.consensus.bls import Bls, NoSignatures, Signatures
 from anchor.consensus.containers.ledger import Genesis
-from anchor.consensus.duties import Keyring
+from anchor.consensus.containers.phase0 import SignedBeaconBlock
+from anchor.consensus.duties import (
+    Keyring,
+    compute_attestation_signing_root,
+    get_committee_pubkeys,
+    sign_block,
+)
 from anchor.consensus.forks.ledger import Ledger
 from anchor.consensus.forks.ledger.genesis import compute_config
 from anchor.consensus.presets import LEDGER
-from anchor.node.folder import start_store
+from anchor.node.folder import new_store
+from anchor.node.network.engine import Engine
+from anchor.node.network.messages import Kind, Message
+from anchor.node.network.outbox import Send
 from anchor.node.network.simulator import Links, SimulatedNode, Simulation
-from anchor.node.store import FILE, Store
+from anchor.node.places import FILE
+from anchor.node.store import Store
 from anchor.params import WALL_CLOCK
 from tests.consensus.ledgers import GENESIS_TIME, make_genesis, make_secret_key
 
@@ -85,7 +96,8 @@ def make_store(folder: Path, genesis: Genesis) -> None:
     folder.mkdir()
     ledger = Ledger(LEDGER, compute_config(genesis), Bls())
     state = ledger.initialize_ledger_state(genesis)
-    start_store(folder, "net", genesis, ledger, state, reserved=0, may_sign=True).close()
+    with new_store(folder / FILE, "net", genesis, ledger, state, reserved=0, may_sign=True):
+        pass
 
 
 def open_store(folder: Path) -> Store:
@@ -98,7 +110,8 @@ def make_node(
 ) -> SimulatedNode:
     """A node with the keys of validators `indices`, and a store of its own."""
     home = folder / str(number)
-    make_store(home, genesis)
+    if not home.exists():
+        make_store(home, genesis)
     bls: Bls = Bls() if signs else Unsigned()
     signatures: Signatures | None = None if signs else bls
     return SimulatedNode(number, lambda: open_store(home), make_hands(bls, indices), signatures)
@@ -112,11 +125,53 @@ def make_simulation(
     signs: bool = False,
     seed: int = 1,
     links: Links | None = None,
+    at: int = 0,
 ) -> Simulation:
-    """A network at its genesis, its validators shared out evenly."""
+    """A network at slot `at`, its validators shared out evenly; at its genesis its stores are made."""
     genesis = make_network_genesis(validators)
     made = [
         make_node(folder, number, genesis, range(number, validators, nodes), signs=signs)
         for number in range(nodes)
     ]
-    return Simulation(made, GENESIS_TIME * 1000, Random(seed), links or Links())
+    return Simulation(made, (GENESIS_TIME + at * SLOT) * 1000, Random(seed), links or Links())
+
+
+class Equivocator:
+    """What a node without shame sends: two blocks for a slot, two votes for a target, one to each half."""
+
+    def __init__(self, node: SimulatedNode, simulation: Simulation) -> None:
+        self._keys = node.validators.keyring if node.validators else None
+        self._peers = [peer.number for peer in simulation.nodes if peer is not node]
+
+    def __call__(self, engine: Engine, send: Send) -> list[tuple[int, Message]]:
+        second = self._contradict(engine, send.message) if send.but is None else None
+        if second is None:
+            return [(number, send.message) for number in self._peers]
+        halves = self._peers[::2], self._peers[1::2]
+        return [(n, send.message) for n in halves[0]] + [(n, second) for n in halves[1]]
+
+    def _contradict(self, engine: Engine, message: Message) -> Message | None:
+        if message.kind == Kind.BLOCK:
+            return Message(Kind.BLOCK, self._change_block(engine, message.value.message))
+        if message.kind == Kind.ATTESTATION:
+            return self._change_vote(engine, message.value)
+        return None
+
+    def _change_block(self, engine: Engine, block: Any) -> SignedBeaconBlock:
+        branches = engine._branches
+        state = branches.get_state_at(block.parent_root, block.slot)
+        other = block.replace(body=block.body.replace(graffiti=b"\1" * 32))
+        post = state.copy()
+        branches.trusting_ledger.process_block(post, other)
+        other = other.replace(state_root=engine.ledger.hash_tree_root(post))
+        return sign_block(engine.ledger, state, self._keys, other)
+
+    def _change_vote(self, engine: Engine, vote: Any) -> Message | None:
+        data = vote.data
+        if data.beacon_block_root == data.target.root:
+            return None
+        state = engine._branches.get_state_at(data.beacon_block_root, data.slot)
+        other = data.replace(beacon_block_root=data.target.root)
+        committee = get_committee_pubkeys(engine.ledger, state, data.index)
+        signature = self._keys.sign(committee, compute_attestation_signing_root(engine.ledger, state, other))
+        return Message(Kind.ATTESTATION, vote.replace(data=other, signature=signature))
