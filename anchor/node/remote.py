@@ -19,8 +19,7 @@ from anchor.consensus.bls import Bls
 from anchor.consensus.containers.entries import SignedEntry
 from anchor.consensus.containers.phase0 import Checkpoint, SignedVoluntaryExit
 from anchor.consensus.forks.ledger import Ledger
-from anchor.consensus.forks.ledger.genesis import make_config
-from anchor.consensus.presets import LEDGER, LEDGER_CONFIG
+from anchor.consensus.presets import LEDGER, LEDGER_CONFIG, make_ledger_config
 from anchor.consensus.text import parse_checkpoint
 from anchor.errors import MalformedAnswer, MalformedSSZ, Misuse, NotServed, Unavailable, WrongNetwork
 from anchor.merkle.json import from_json
@@ -105,7 +104,7 @@ class Remote:
                 f"checkpoint of 0x{self.network_id.hex()}.",
                 fix="Ask a node of your network.",
             )
-        config = make_config(state.fork.current_version, state.network.seconds_per_slot)
+        config = make_ledger_config(state.fork.current_version, state.network.seconds_per_slot)
         ledger = Ledger(LEDGER, config, Bls())
         epoch = int(ledger.get_current_epoch(state))
         if state.network.clock != LOGICAL_CLOCK:
