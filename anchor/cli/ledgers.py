@@ -32,6 +32,19 @@ def add_ledger_option(parser: ArgumentParser) -> None:
     parser.add_argument("--ledger", metavar="DIR", help=text)
 
 
+def add_store_option(parser: ArgumentParser) -> None:
+    """Where a new ledger keeps what it records."""
+    text = "a PostgreSQL database, postgresql://USER@HOST/NAME; passwords from PGPASSWORD or ~/.pgpass"
+    parser.add_argument("--store", metavar="URL", help=text)
+
+
+def get_url(options: Namespace) -> Url | None:
+    """The database that the options name. Raises Misuse for a URL of something else."""
+    from anchor.node.postgresql import Url
+
+    return None if options.store is None else Url(options.store)
+
+
 def add_place_options(parser: ArgumentParser) -> None:
     """Which ledger, here or at a node."""
     add_ledger_option(parser)
@@ -44,19 +57,6 @@ def add_node_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--trust", metavar="ROOT:EPOCH", help="with --node: a checkpoint that you trust, or its name"
     )
-
-
-def add_store_option(parser: ArgumentParser) -> None:
-    """Where a new ledger keeps what it records."""
-    text = "a PostgreSQL database, postgresql://USER@HOST/NAME; passwords from PGPASSWORD or ~/.pgpass"
-    parser.add_argument("--store", metavar="URL", help=text)
-
-
-def get_url(options: Namespace) -> Url | None:
-    """The database that the options name. Raises Misuse for a URL of something else."""
-    from anchor.node.postgresql import Url
-
-    return None if options.store is None else Url(options.store)
 
 
 def add_last_option(parser: ArgumentParser, what: str, default: int) -> None:

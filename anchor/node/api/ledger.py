@@ -50,7 +50,7 @@ async def get_genesis(node: Node) -> Reply:
 
 
 async def get_state(node: Node, root: bytes) -> Reply:
-    """The state after a final block, or the newest."""
+    """The state after a block."""
     return Reply(encoded=await node.read(Reader.get_state, root), schema=STATE, root=root)
 
 
@@ -147,18 +147,6 @@ ROUTES: Final = (
         "ledger",
         has_ssz=True,
         cost=5,
-    ),
-    Route(
-        "GET",
-        f"{_V1}/states/{{root}}",
-        get_state,
-        "Get the state after a final block",
-        describe(STATE),
-        "ledger",
-        {"root": ROOT},
-        has_ssz=True,
-        cost=50,
-        errors=(404,),
     ),
     Route(
         "GET",
