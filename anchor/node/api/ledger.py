@@ -237,6 +237,18 @@ ROUTES: Final = (
     ),
     Route(
         "GET",
+        f"{_V1}/states/{{root}}",
+        get_state,
+        "Get the state after a block: what entries are written against",
+        describe(STATE),
+        "ledger",
+        {"root": ROOT},
+        has_ssz=True,
+        cost=50,
+        errors=(404,),
+    ),
+    Route(
+        "GET",
         f"{_V1}/votes/{{epoch}}",
         list_votes,
         "List the votes for an epoch's checkpoint",
