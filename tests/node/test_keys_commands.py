@@ -105,6 +105,8 @@ def test_keys_that_sign_now_are_revoked_until_others_are_set(
     assert (code, "has no signing keys that count now." in err) == (1, True)
     code, _, err = run(*revoke)
     assert (code, "no signing keys that are valid in entry 3" in err) == (1, True)
+    code, _, err = run(*[word.replace("3", "99") for word in revoke])
+    assert (code, "There is no entry 99: the next one is 5." in err) == (1, True)
     assert run(*bundle)[0] == 0
     assert run(*check)[0] == 1
     assert run("keygen", "alice-2.key", "--root-key", "alice.key.root")[0] == 0
@@ -124,7 +126,8 @@ def test_a_stolen_root_key_ends_a_publisher(published: tuple[Run, list[str], lis
     assert run("keygen", "alice-2.key", "--root-key", "alice.key.root")[0] == 0
     assert run(*ROTATE)[0] == 1
     assert "revoked from entry 4 on" in run("keys", "list")[1]
-    assert run(*end)[0] == 1
+    code, _, err = run(*end)
+    assert (code, "is revoked from entry 4 on already." in err) == (1, True)
     assert run(*[word.replace("4", "0") for word in end])[0] == 0  # an earlier entry may follow
     assert run(*bundle)[0] == 0
     assert run(*check)[0] == 1
