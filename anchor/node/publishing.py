@@ -284,7 +284,7 @@ def _sign_as_root(chain: Standing, author: Author, body: Container) -> SignedEnt
     return _take_pen(chain).write(author.identity, body, (author.root,))
 
 
-def _require_past(chain: Chain, since: int) -> None:
+def _require_past(chain: Standing, since: int) -> None:
     """Raises InvalidEntry for an entry that is not even the next one."""
     count = len(chain.get_head().state.entries)
     if since > count:
