@@ -56,7 +56,6 @@ from anchor.consensus.weak_subjectivity import compute_expiry_by_timestamp
 from anchor.errors import (
     InvalidEvidence,
     InvalidProof,
-    InvalidSignature,
     MalformedBundle,
     MalformedSSZ,
     RefusedModel,
@@ -77,7 +76,7 @@ def verify_bundle(
     """What `data` proves to someone who trusts `trusted`, at the Unix time `now`.
 
     Raises MalformedBundle (1, 13), InvalidEvidence and InvalidProof (2, 3, 5 to 8, 13), StaleTrust (4),
-    InvalidUpdate (5), InvalidSignature (5, 9), InvalidEntry (8), RefusedModel (10 to 12), InvalidManifest
+    InvalidUpdate (5), InvalidSignature (5, 9), InvalidEntry (8), RefusedModel (9 to 12), InvalidManifest
     and Unsafe (13).
     """
     bundle = decode_bundle(data)  # 1
@@ -237,7 +236,7 @@ def _verify_signatures(bundle: Bundle, chain: Chain) -> tuple[int, ...]:
     publication, version = bundle.publication, bundle.status.version
     keys = get_key_set(bundle.status.publisher, version.entry)
     if keys is None:
-        raise InvalidSignature(
+        raise RefusedModel(
             f"{version.model.decode()}@{version.version.decode()} was published in entry {version.entry}, "
             "and its publisher has revoked the keys that signed it there.",
             fix="Use another version.",
