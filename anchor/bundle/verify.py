@@ -28,8 +28,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from anchor.bundle.evidence import Evidence, Expectations
-from anchor.bundle.finality import Chain, Place, Tally, compute_checkpoint_epoch, find_passed_by, verify_hops
-from anchor.bundle.seats import Seats, verify_updates
+from anchor.bundle.finality import (
+    Chain,
+    Place,
+    Seats,
+    Tally,
+    compute_checkpoint_epoch,
+    find_passed_by,
+    verify_hops,
+)
 from anchor.bundle.types import (
     TRUSTED_PATHS,
     Bundle,
@@ -172,6 +179,10 @@ def _verify_finality(
 ) -> tuple[tuple[Place, ...], tuple[Tally, ...], tuple[Seats, ...]]:
     """Step 5 (rules 19, 20): votes lead while validators are few enough, a sync committee from there."""
     voted, tallies = verify_hops(start, bundle.hops, chain)
+    if not bundle.committee and not bundle.updates:
+        return voted, tallies, ()
+    from anchor.bundle.seats import verify_updates
+
     signed, seats = verify_updates(voted[-1], bundle.committee, bundle.updates, chain)
     return voted + signed, tallies, seats
 
