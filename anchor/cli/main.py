@@ -38,6 +38,7 @@ COMMANDS = {
     "network": "found a network of several operators, and join it",
     "validator": "make keys that vote, and keep the record of what they signed",
     "doctor": "check clock, port, disk, keys, native code and store",
+    "db": "check that a ledger's store is still what was written to it",
     "export": "write a ledger's backup to one file",
     "import": "bring a ledger back from its backup",
     "sync": "sync a beacon chain from a checkpoint that you trust, follow it, serve it",
