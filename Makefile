@@ -29,9 +29,9 @@ test: $(READY) ## every test but the slow ones
 test-slow: $(READY) ## the slow tests
 	$(BIN)/python -m pytest -n 2 -m slow
 
-test-real: $(READY) ## against a real beacon node (Node.js; installs Lodestar, 4 minutes)
+test-real: $(READY) ## against a real beacon node (Node.js; installs Lodestar; 8 to 15 minutes)
 	tests/real/install.sh
-	$(BIN)/python -m pytest -m real tests/real
+	timeout --foreground --signal=INT --kill-after=30 600 $(BIN)/python -m pytest -m real tests/real
 
 lint: $(READY) ## style and types
 	$(BIN)/ruff check .

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +25,8 @@ LAYERS = [
     {"cli"},
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
+MODULES = {"yaml": "pyyaml"}
+"""Packages that are called otherwise than what they bring."""
 HEAVY = {"numpy", "aiohttp", "web3", "yaml", "cramjam"}
 
 
@@ -80,6 +84,18 @@ def test_public_things_have_docstrings(path: Path) -> None:
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name[0] != "_":
             assert ast.get_docstring(node), node.name
+
+
+def test_what_is_imported_is_declared() -> None:
+    """Case 47: what another package happens to bring may be gone tomorrow."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    declared = {re.split("[^a-zA-Z0-9_-]", line)[0].lower() for group in groups for line in group}
+    for path in FILES:
+        for module, _ in _imports(path):
+            name = module.split(".")[0]
+            if name not in sys.stdlib_module_names | {"anchor"}:
+                assert MODULES.get(name, name) in declared, f"{path}: {name}"
 
 
 def test_no_bare_assert_and_no_catch_all() -> None:

@@ -25,7 +25,7 @@ from anchor.bundle.updates import build_committee, build_updates
 from anchor.bundle.view import LedgerView
 from anchor.consensus.containers.altair import LightClientUpdate
 from anchor.consensus.containers.ledger import BeaconState
-from anchor.consensus.containers.phase0 import Checkpoint
+from anchor.consensus.containers.phase0 import BeaconBlockHeader, Checkpoint
 from anchor.consensus.hardcoded import TABLES, Table, get_newest_checkpoint, get_table
 from anchor.consensus.presets import LEDGER
 from anchor.consensus.text import encode_name, format_checkpoint
@@ -57,7 +57,7 @@ def build_bundle(
         version=BUNDLE_VERSION,
         publication=view.get_signed_entry(status.version.entry),
         manifest=view.get_manifest(status.version.manifest_root),
-        trusted=_build_trusted_block(view, start),
+        trusted=build_trusted_block(start.header, view.get_state(start.checkpoint.root)),
         hardcoded_branch=_build_hardcoded_branch(view, way, tables),
         hops=tuple(hops),
         committee=(build_committee(view, before),) if updates else (),
@@ -108,11 +108,11 @@ def _build_hardcoded_branch(
     return build_proof(tree, state_index("block_roots", place))
 
 
-def _build_trusted_block(view: LedgerView, start: Place) -> TrustedBlock:
-    state = view.get_state(start.checkpoint.root)
+def build_trusted_block(header: BeaconBlockHeader, state: BeaconState) -> TrustedBlock:
+    """A block, and what the state that it leads to says of its network, clock and age, with the proof."""
     tree = LEDGER_SCOPE.schema("BeaconState").tree(state)
     return TrustedBlock(
-        header=start.header,
+        header=header,
         genesis_validators_root=state.genesis_validators_root,
         fork=state.fork,
         timestamp=state.timestamp,

@@ -68,7 +68,7 @@ def _find_update(view: LedgerView, place: Place, known: int, goal: int) -> Light
     pairs = list(pairwise(view.get_blocks_between(place.header.slot, end)))
     stop = bisect_right(pairs, goal, key=lambda pair: _get_final_epoch(view, pair[0]))
     for attested, signing in reversed(pairs[:stop]):
-        update = _derive(view, attested, signing)
+        update = derive_update(view, attested, signing)
         if update is None:  # nor is there one before it: what is final never goes back
             return None
         is_newer = update.finalized_header.beacon.slot > place.header.slot
@@ -85,10 +85,13 @@ def _get_final_epoch(view: LedgerView, block: SignedBeaconBlock) -> int:
     return view.get_state(root_of(block.message)).finalized_checkpoint.epoch
 
 
-def _derive(
+def derive_update(
     view: LedgerView, attested: SignedBeaconBlock, signing: SignedBeaconBlock
 ) -> LightClientUpdate | None:
-    """What `signing` says of its parent. None where nothing but the genesis is final there."""
+    """What `signing` says of its parent, without a committee where what is final is of an earlier period.
+
+    None where nothing but the genesis is final there.
+    """
     state = view.get_state(root_of(attested.message))
     if state.finalized_checkpoint.epoch == 0:
         return None

@@ -82,8 +82,8 @@ def verify_bundle(
     """
     bundle = decode_bundle(data)  # 1
     start = _verify_trusted_block(bundle.trusted, trusted)  # 2
-    chain = _verify_trusted_state(bundle.trusted, expected.network_id)  # 3
-    is_stale = _verify_age(bundle.trusted, expected.accepts_stale_trust, now)  # 4
+    chain = verify_trusted_state(bundle.trusted, expected.network_id)  # 3
+    is_stale = verify_age(bundle.trusted, expected.accepts_stale_trust, now)  # 4
     way, tallies, seats = _verify_finality(bundle, start, chain)  # 5
     _verify_hardcoded(bundle, way, get_table(chain.network_id, tables))  # 6
     _verify_status(bundle, way[-1].header, now)  # 7
@@ -128,8 +128,8 @@ def _verify_trusted_block(block: TrustedBlock, trusted: Checkpoint) -> Place:
     return Place(trusted, block.header)
 
 
-def _verify_trusted_state(block: TrustedBlock, network_id: bytes | None) -> Chain:
-    """Step 3."""
+def verify_trusted_state(block: TrustedBlock, network_id: bytes | None) -> Chain:
+    """Step 3: what the state of the trusted block says of its network."""
     leaves = [
         block.genesis_validators_root,
         root_of(block.fork),
@@ -147,7 +147,7 @@ def _verify_trusted_state(block: TrustedBlock, network_id: bytes | None) -> Chai
     return Chain(block.genesis_validators_root, block.fork)
 
 
-def _verify_age(block: TrustedBlock, accepts_stale: bool, now: int) -> bool:
+def verify_age(block: TrustedBlock, accepts_stale: bool, now: int) -> bool:
     """Step 4 (rule 21). True for a stale block that the user accepts.
 
     A block's timestamp is its slot's own time where slots pass by the wall clock, and where they pass when

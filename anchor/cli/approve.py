@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from anchor.cli.ledgers import add_ledger_option, get_folder, record, repeat_ledger, unlock
+from anchor.cli.ledgers import add_place_options, repeat_ledger, unlock
 from anchor.cli.output import Outcome, Terminal, printable
 from anchor.cli.plain import show_approvals
 from anchor.cli.secrets import add_key_options
@@ -26,7 +26,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--to", metavar="STAGE", choices=STAGES, required=True, help="the stage that it may move to"
     )
     add_key_options(parser)
-    add_ledger_option(parser)
+    add_place_options(parser)
 
 
 def run(options: Namespace, terminal: Terminal) -> Outcome:
@@ -34,9 +34,9 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
     from anchor.consensus.text import format_checkpoint
     from anchor.node.publishing import get_version, write_approval
 
-    folder, stage = get_folder(options), STAGES[options.to]
-    seed, author = unlock(options, folder, key=options.key)
-    said = record(folder, seed, terminal, lambda chain: [write_approval(chain, author, options.name, stage)])
+    stage = STAGES[options.to]
+    ledger, author = unlock(options, terminal, key=options.key)
+    said = ledger.record(lambda chain: [write_approval(chain, author, options.name, stage)])
     model, _, version = options.name.partition("@")
     result = {
         "model": model,

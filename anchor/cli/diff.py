@@ -79,6 +79,8 @@ def _describe(difference: Difference, terminal: Terminal) -> list[str]:
             lines += ["", _table(what, changes)]
         if len(changes) > MAX_ROWS:
             lines.append(f"… and {len(changes) - MAX_ROWS} more; --json lists all")
+    if unread := [printable(path) for path in difference.unread[:MAX_ROWS]]:
+        lines += ["", f"Not compared tensor by tensor, for want of a reader: {', '.join(unread)}"]
     return lines
 
 

@@ -6,13 +6,14 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any, Final
 
 from anchor.cli.keygen import root_file
-from anchor.cli.ledgers import Said, add_ledger_option, get_folder, parse_position, record, unlock
+from anchor.cli.ledgers import add_place_options, look, parse_position, unlock
 from anchor.cli.output import Outcome, Terminal, printable
 from anchor.cli.plain import describe_keys, keys_count, show_publisher
 from anchor.cli.secrets import add_passphrase_options, add_root_key_options
 from anchor.errors import Misuse
 
 if TYPE_CHECKING:
+    from anchor.cli.recording import Said
     from anchor.node.chain import State
 
 HELP = """\
@@ -55,7 +56,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--everything", action="store_true", default=None, help="the root key was stolen; no way back"
     )
     add_passphrase_options(parser)
-    add_ledger_option(parser)
+    add_place_options(parser)
 
 
 def run(options: Namespace, terminal: Terminal) -> Outcome:
@@ -83,13 +84,11 @@ def _spell(name: str) -> str:
 
 
 def _register(options: Namespace, terminal: Terminal) -> Outcome:
-    from anchor.node.keys import derive_administrator_key
     from anchor.node.publishing import write_registration
 
-    folder, root = get_folder(options), options.root_key or str(root_file(options.key))
-    seed, author = unlock(options, folder, key=options.key, root=root)
-    administrator = derive_administrator_key(seed)
-    said = record(folder, seed, terminal, lambda chain: write_registration(chain, author, administrator))
+    root = options.root_key or str(root_file(options.key))
+    ledger, author = unlock(options, terminal, key=options.key, root=root)
+    said = ledger.record(lambda chain: write_registration(chain, author, ledger.administrator))
     result = _to_result(said, author.identity)
     name = terminal.paint(result["publisher"], "bold")
     return Outcome(f"{name} is registered, and {printable(options.key)} signs for it; that is final.", result)
@@ -98,9 +97,8 @@ def _register(options: Namespace, terminal: Terminal) -> Outcome:
 def _rotate(options: Namespace, terminal: Terminal) -> Outcome:
     from anchor.node.publishing import write_rotation
 
-    folder = get_folder(options)
-    seed, author = unlock(options, folder, key=options.key, root=options.root_key)
-    said = record(folder, seed, terminal, lambda chain: [write_rotation(chain, author)])
+    ledger, author = unlock(options, terminal, key=options.key, root=options.root_key)
+    said = ledger.record(lambda chain: [write_rotation(chain, author)])
     result = _to_result(said, author.identity)
     first = result["key_sets"][-1]["valid_from"]
     text = (
@@ -115,10 +113,10 @@ def _rotate(options: Namespace, terminal: Terminal) -> Outcome:
 def _revoke(options: Namespace, terminal: Terminal) -> Outcome:
     from anchor.node.publishing import write_key_revocation, write_publisher_revocation
 
-    folder, since, reason = get_folder(options), options.since, options.reason or ""
+    since, reason = options.since, options.reason or ""
     write = write_publisher_revocation if options.everything else write_key_revocation
-    seed, author = unlock(options, folder, root=options.root_key)
-    said = record(folder, seed, terminal, lambda chain: [write(chain, author, since, reason)])
+    ledger, author = unlock(options, terminal, root=options.root_key)
+    said = ledger.record(lambda chain: [write(chain, author, since, reason)])
     result = _to_result(said, author.identity)
     result |= {"since": since, "reason": reason, "versions": _list_fallen(said.state, author.identity)}
     return Outcome(_describe_revocation(result, bool(options.everything)), result)
@@ -162,9 +160,7 @@ def _describe_revocation(result: dict[str, Any], everything: bool) -> str:
 
 
 def _list(options: Namespace, terminal: Terminal) -> Outcome:
-    from anchor.node.folder import open_reader
-
-    with open_reader(get_folder(options)) as chain:
+    with look(options, terminal) as chain:
         state = chain.get_head().state
         publishers = [show_publisher(state, index) for index in range(len(state.publishers))]
     text = "\n\n".join([_describe(publisher, terminal) for publisher in publishers])

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from anchor.cli.output import Terminal, printable
 from anchor.cli.secrets import ROOT, SIGNING, read_key, read_key_passphrase, read_passphrase
 
 if TYPE_CHECKING:
-    from anchor.consensus.containers.entries import SignedEntry
+    from anchor.cli.recording import AtNode, Recorder
     from anchor.consensus.containers.phase0 import Checkpoint
-    from anchor.node.chain import Chain, State
     from anchor.node.keys import KeyFile
     from anchor.node.postgresql import Url
     from anchor.node.production import Step
-    from anchor.node.publishing import Author
+    from anchor.node.publishing import Author, Standing
 
 VARIABLE: Final = "ANCHOR_LEDGER"
 DEFAULT: Final = "ledger"
@@ -45,6 +45,20 @@ def get_url(options: Namespace) -> Url | None:
     return None if options.store is None else Url(options.store)
 
 
+def add_place_options(parser: ArgumentParser) -> None:
+    """Which ledger, here or at a node."""
+    add_ledger_option(parser)
+    add_node_options(parser)
+
+
+def add_node_options(parser: ArgumentParser) -> None:
+    """A ledger that a node serves."""
+    parser.add_argument("--node", metavar="URL", help="a node that serves the ledger, instead of its folder")
+    parser.add_argument(
+        "--trust", metavar="ROOT:EPOCH", help="with --node: a checkpoint that you trust, or its name"
+    )
+
+
 def add_last_option(parser: ArgumentParser, what: str, default: int) -> None:
     """How many are shown."""
     text = f"{what} to show (default: %(default)s)"
@@ -67,7 +81,23 @@ def parse_position(text: str) -> int:
 
 def repeat_ledger(options: Namespace) -> str:
     """The words that name the same ledger in a command that is suggested."""
+    if getattr(options, "node", None):
+        return f" --node {printable(quote(options.node))} --trust {printable(quote(options.trust))}"
     return f" --ledger {printable(quote(options.ledger))}" if options.ledger else ""
+
+
+def compose_bundle(
+    options: Namespace, name: str, trusted: Checkpoint, *, place: str = "", joint: str = " "
+) -> str:
+    """The command that gives a version's bundle as it stands now."""
+    from anchor.consensus.text import format_checkpoint
+
+    checkpoint, name = format_checkpoint(trusted), printable(name)
+    if getattr(options, "node", None):
+        url = printable(quote(options.node))
+        return f"anchor verify PATH --model {name} --url {url}{joint}--trust {checkpoint}"
+    command = f"anchor bundle {name}{joint}--for {checkpoint}{repeat_ledger(options)}"
+    return f"{command} -o {quote(place)}" if place else command
 
 
 def get_folder(options: Namespace) -> Path:
@@ -76,35 +106,66 @@ def get_folder(options: Namespace) -> Path:
 
 
 def unlock(
-    options: Namespace, folder: Path, *, key: str | None = None, root: str | None = None
-) -> tuple[bytes, Author]:
-    """The committee's seed, and the publisher with the keys in the files `key` and `root`.
+    options: Namespace, terminal: Terminal, *, key: str | None = None, root: str | None = None
+) -> tuple[Recorder, Author]:
+    """The ledger, to be written to, and the publisher with the keys in the files `key` and `root`.
 
     Opening a secret takes a while, by design: all are opened at once.
     """
     from concurrent.futures import ThreadPoolExecutor
 
+    from anchor.cli.recording import InFolder
     from anchor.consensus.text import parse_identity
     from anchor.node.folder import unlock_seed
     from anchor.node.keys import decrypt_secret, derive_root_key, derive_signing_keys
     from anchor.node.publishing import Author
 
-    files = _read_keys(key, root)
-    passphrase = read_passphrase(options.passphrase_file, f"the ledger in {folder}")
+    files, remote, folder = _read_keys(key, root), open_node(options, terminal), get_folder(options)
+    passphrase = "" if remote else read_passphrase(options.passphrase_file, f"the ledger in {folder}")
     spoken = {path: read_key_passphrase(options, path, file.kind) for path, file in files.items()}
     with ThreadPoolExecutor(1 + len(files)) as pool:
-        seed = pool.submit(unlock_seed, folder, passphrase)
+        seed = None if remote else pool.submit(unlock_seed, folder, passphrase)
         secrets = {
             file.kind: pool.submit(decrypt_secret, file, spoken[path], path) for path, file in files.items()
         }
-    opened = seed.result()  # the ledger's passphrase is the one to complain about first
+    # The ledger's passphrase is the one to complain about first.
+    ledger = InFolder(folder, seed.result(), terminal) if seed else remote
     (identity, *_) = [file.identity for file in files.values()]
     author = Author(
         identity=parse_identity(identity),
         signing=derive_signing_keys(secrets[SIGNING].result(), files[key].schemes) if key else (),
         root=derive_root_key(secrets[ROOT].result()) if root else None,
     )
-    return opened, author
+    return ledger, author  # type: ignore[return-value]  # one of the two is there
+
+
+def open_node(options: Namespace, terminal: Terminal) -> AtNode | None:
+    """The ledger at the node that the options name; None for one in a folder.
+
+    Raises Misuse without a checkpoint that is trusted: it says which network entries are signed for.
+    """
+    if options.node is None:
+        return None
+    from anchor.bundle.trust import resolve_trust
+    from anchor.cli.recording import AtNode
+    from anchor.errors import Misuse
+    from anchor.node.clock import SystemClock
+    from anchor.node.remote import Remote
+
+    if getattr(options, "ledger", None) is not None or options.trust is None:
+        raise Misuse("--node takes --trust, and no --ledger.", fix="Name a checkpoint that you trust.")
+    trust = resolve_trust(options.trust)
+    return AtNode(Remote(options.node, trust.checkpoint, trust.network_id, SystemClock()), terminal)
+
+
+@contextmanager
+def look(options: Namespace, terminal: Terminal) -> Iterator[Standing]:
+    """The ledger that the options name, as it is now."""
+    from anchor.node.folder import open_reader
+
+    remote = open_node(options, terminal)
+    with nullcontext(remote.remote.look()) if remote else open_reader(get_folder(options)) as chain:
+        yield chain
 
 
 def _read_keys(key: str | None, root: str | None) -> dict[str, KeyFile]:
@@ -115,39 +176,6 @@ def _read_keys(key: str | None, root: str | None) -> dict[str, KeyFile]:
     if len({file.identity for file in files.values()}) > 1:
         raise Misuse(f"{key} and {root} are keys of different publishers.", fix="Name two of one publisher.")
     return files
-
-
-class Said(NamedTuple):
-    """Entries that are final, and how the ledger stands with them."""
-
-    entries: Sequence[SignedEntry]
-    positions: tuple[int, ...]
-    """Of the entries in the ledger's list."""
-    final: Checkpoint
-    """Its state holds the entries."""
-    genesis: Checkpoint
-    state: State
-
-
-def record(
-    folder: Path, seed: bytes, terminal: Terminal, write: Callable[[Chain], Sequence[SignedEntry]]
-) -> Said:
-    """Records what `write` has to say to the ledger as it stands, and waits until it is final."""
-    from anchor.node.clock import SystemClock
-    from anchor.node.folder import open_writer
-
-    with open_writer(folder, seed, SystemClock(), on_wait=terminal.note) as service:
-        service.finish(Watch(terminal))
-        entries = write(service.chain)
-        recorded = service.record(entries, watch=Watch(terminal))
-        chain = service.chain
-        return Said(
-            entries,
-            recorded.positions,
-            recorded.checkpoint,
-            chain.get_checkpoint(0),
-            chain.get_head().state,
-        )
 
 
 class Watch:

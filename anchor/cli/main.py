@@ -37,6 +37,7 @@ COMMANDS = {
     "node": "serve a ledger over HTTP, and take entries",
     "network": "found a network of several operators, and join it",
     "validator": "make keys that vote, and keep the record of what they signed",
+    "devnet": "run a network of real nodes on this machine, and try what it survives",
     "doctor": "check clock, port, disk, keys, native code and store",
     "db": "check that a ledger's store is still what was written to it",
     "export": "write a ledger's backup to one file",
@@ -129,7 +130,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _run(command: str | None, arguments: list[str], terminal: Terminal) -> Outcome:
     if command is not None:
-        options = build_parser(command).parse_args(arguments[1:])
+        options = build_parser(command).parse_intermixed_args(arguments[1:])
         outcome: Outcome = load_command(command).run(options, terminal)
         return outcome
     parser = build_parser()

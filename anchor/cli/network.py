@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from anchor.cli.actions import Takes, add_action, require_action
-from anchor.cli.ledgers import format_time, parse_count
+from anchor.cli.ledgers import add_node_options, format_time, open_node, parse_count
 from anchor.cli.output import Outcome, Terminal, format_table, printable
+from anchor.cli.secrets import add_passphrase_option, unlock_administrator
 from anchor.errors import Misuse
 
 if TYPE_CHECKING:
@@ -25,19 +26,25 @@ draft NAME               what is settled first: identity, clock, administrators
 create DRAFT DEPOSITS …  the genesis; who else runs this, with the same --start,
                          gets the same: compare the network that is printed
 join GENESIS FOLDER      a node's folder, at the genesis
+register PUBLISHER …     an administrator lets publishers publish, at a --node
 """
 EXAMPLES = """
 anchor network draft lab --administrator ed25519:… -o draft.json
 anchor network create draft.json a.json b.json c.json \\
   --start 2027-01-31T12:00Z -o genesis.json
 anchor network join genesis.json lab/
+anchor network register ed25519:… --key admin.key --trust lab \\
+  --node https://node.example:8960
 """
 ACTIONS: Final = {
     "draft": Takes(("NAME",), ("administrator", "output"), ("seconds_per_slot",)),
     "create": Takes(("DRAFT", "DEPOSITS…"), ("output",), ("start",)),
     "join": Takes(("GENESIS", "FOLDER")),
+    "register": Takes(("PUBLISHER…",), ("key", "node", "trust"), ("passphrase_file",)),
 }
-OPTIONS: Final = {"administrator", "output", "seconds_per_slot", "start"}
+OPTIONS: Final = {
+    *("administrator", "output", "seconds_per_slot", "start", "key", "node", "trust", "passphrase_file"),
+}
 SECONDS_PER_SLOT: Final = 12
 HEAD_START: Final = 600
 """Seconds until a network starts, unless its operators want otherwise."""
@@ -67,12 +74,16 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--start", metavar="TIME", help="when, as in 2027-01-31T12:00Z (default: in ten minutes)"
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="where to write it; never overwritten")
+    parser.add_argument("--key", metavar="FILE", help="the administrator's key")
+    add_node_options(parser)
+    add_passphrase_option(parser)
 
 
 def run(options: Namespace, terminal: Terminal) -> Outcome:
     """One step of founding a network."""
     require_action("network", options, ACTIONS, OPTIONS)
-    return {"draft": _draft, "create": _create, "join": _join}[options.action](options, terminal)
+    actions = {"draft": _draft, "create": _create, "join": _join, "register": _register}
+    return actions[options.action](options, terminal)
 
 
 def _draft(options: Namespace, terminal: Terminal) -> Outcome:
@@ -182,3 +193,21 @@ def _join(options: Namespace, terminal: Terminal) -> Outcome:
         f"  anchor node --ledger {place} --keystores DIR --peer URL …"
     )
     return Outcome(text, {"folder": str(folder), **network})
+
+
+def _register(options: Namespace, terminal: Terminal) -> Outcome:
+    from anchor.consensus.text import format_checkpoint, parse_identity
+    from anchor.node.publishing import write_registrations
+
+    identities = [parse_identity(key) for key in options.words]
+    remote, administrator = open_node(options, terminal), unlock_administrator(options)
+    if remote is None:
+        raise Misuse("An administrator registers publishers at a node.", fix="Name it with --node.")
+    said = remote.record(lambda chain: write_registrations(chain, identities, administrator))
+    result = {
+        "publishers": options.words,
+        "entries": list(said.positions),
+        "final": format_checkpoint(said.final),
+    }
+    names = "\n".join([f"  {printable(word)}" for word in options.words])
+    return Outcome(f"Registered; each sets its signing keys when it first publishes:\n\n{names}", result)

@@ -26,6 +26,7 @@ EXAMPLES = """
 anchor node --ledger ledger/ --passphrase-file phrase
 anchor node --ledger ledger/ --read-only --port 8961
 anchor node --ledger net/ --keystores net/validators --peer https://node.example:8960
+anchor node --ledger new/ --join https://node.example:8960 --trust 0x…:12
 anchor node --ledger ledger/ --host 0.0.0.0 --tls-cert node.pem --tls-key node.key
 """
 DEFAULT_PORT: Final = 8960
@@ -63,12 +64,19 @@ def _add_network_options(parser: ArgumentParser) -> None:
     group.add_argument(
         "--peer", metavar="URL", action="append", default=[], help="a node to connect to; may be repeated"
     )
+    group.add_argument("--join", metavar="URL", help="fill a new folder from this node, which is not trusted")
+    group.add_argument(
+        "--trust", metavar="ROOT:EPOCH|NAME", help="the checkpoint that a new folder starts from"
+    )
     group.add_argument("--keystores", metavar="DIR", help="validators to sign with (EIP-2335)")
     group.add_argument(
         "--max-peers", type=int, default=DEFAULT_MAX_PEERS, metavar="N", help="(default: %(default)s)"
     )
     group.add_argument("--public-url", metavar="URL", help="where others reach this node: they are told")
     group.add_argument("--faults", action="store_true", help="let operators make it misbehave, on a devnet")
+    group.add_argument(
+        "--clock-behind", type=int, default=0, metavar="MS", help="by which a devnet's clock is behind, in ms"
+    )
 
 
 def run(options: Namespace, terminal: Terminal) -> Outcome:
@@ -90,12 +98,32 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
     folder, tls = get_folder(options), _load_tls(options)
     if not 0 <= options.port < 1 << 16 or options.rate < 0:
         raise Misuse("A port is 0 to 65535, and a rate is not negative.")
+    if options.join is not None or options.trust is not None:
+        _join(options, folder)
     operators = Operators() if options.operators is None else read_operators(Path(options.operators))
     set_up_logs(as_json=options.log_json, stream=sys.stderr)
-    node = Node(folder, _make_writer(options, folder), SystemClock())
+    node = Node(folder, _make_writer(options, folder), SystemClock(options.clock_behind))
     front = build_front(node, operators, rate=options.rate)
     asyncio.run(run_node(node, front, options.host, options.port, tls))
     return Outcome("The node has stopped.", {"stopped": True})
+
+
+def _join(options: Namespace, folder: Path) -> None:
+    """Fills the node's folder from a checkpoint that is trusted, unless it was filled so before."""
+    import asyncio
+    import time
+
+    from anchor.bundle.trust import resolve_trust
+    from anchor.node.network.joining import join_network
+    from anchor.node.network.urls import parse_url
+
+    if options.join is None or options.trust is None:
+        raise Misuse(
+            "To join a network takes a node and a checkpoint.", fix="Give --join URL and --trust ROOT:EPOCH."
+        )
+    trust, url = resolve_trust(options.trust), parse_url(options.join)
+    asyncio.run(join_network(folder, url, trust.checkpoint, trust.network_id, time.time()))
+    options.peer.append(url)
 
 
 def _make_writer(options: Namespace, folder: Path) -> Writer | None:
@@ -109,10 +137,10 @@ def _make_writer(options: Namespace, folder: Path) -> Writer | None:
         is_networked = chain.genesis.clock == WALL_CLOCK
     if is_networked:
         return _make_networked(options, folder)
-    if options.peer or options.keystores or options.public_url or options.faults:
+    if options.peer or options.keystores or options.public_url or options.faults or options.clock_behind:
         raise Misuse(
             f"{folder} holds a ledger of one operator: it has no peers and no keystores.",
-            fix="Leave out --peer, --keystores, --public-url and --faults.",
+            fix="Leave out --peer, --keystores, --public-url, --faults and --clock-behind.",
         )
     from anchor.node.clock import SystemClock
     from anchor.node.embedded import Embedded
@@ -140,7 +168,7 @@ def _make_networked(options: Namespace, folder: Path) -> Writer:
     if options.keystores is not None:
         password = read_passphrase(options.passphrase_file, f"the keystores in {options.keystores}")
         keystores = Keystores(Path(options.keystores), password)
-    return Networked(folder, keystores, settings, SystemClock())
+    return Networked(folder, keystores, settings, SystemClock(options.clock_behind))
 
 
 def _load_tls(options: Namespace) -> ssl.SSLContext | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
-from anchor.cli.ledgers import add_ledger_option, get_folder, parse_count, record, unlock
+from anchor.cli.ledgers import add_place_options, look, parse_count, unlock
 from anchor.cli.output import Outcome, Terminal, printable
 from anchor.cli.plain import show_policy
 from anchor.cli.secrets import add_passphrase_options, add_root_key_options
@@ -39,7 +39,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--no-approvals", action="store_true", help="the publisher moves versions up alone")
     add_root_key_options(parser, "the publisher's root key, to set the policy")
     add_passphrase_options(parser)
-    add_ledger_option(parser)
+    add_place_options(parser)
 
 
 def run(options: Namespace, terminal: Terminal) -> Outcome:
@@ -48,13 +48,11 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
         return _set(options, terminal)
     if options.root_key is not None:
         raise Misuse("Nothing says what the policy is.", fix="Give --approver, or --no-approvals.")
-    return _show(options)
+    return _show(options, terminal)
 
 
-def _show(options: Namespace) -> Outcome:
-    from anchor.node.folder import open_reader
-
-    with open_reader(get_folder(options)) as chain:
+def _show(options: Namespace, terminal: Terminal) -> Outcome:
+    with look(options, terminal) as chain:
         result = _show_policy(chain.get_head().state, options.model)
     return Outcome(_describe(result, "now"), result)
 
@@ -66,9 +64,8 @@ def _set(options: Namespace, terminal: Terminal) -> Outcome:
     policy = _make_policy(options)
     if options.root_key is None:
         raise Misuse("To set a policy takes the publisher's root key.", fix="Name it with --root-key.")
-    folder = get_folder(options)
-    seed, author = unlock(options, folder, root=options.root_key)
-    said = record(folder, seed, terminal, lambda chain: [write_policy(chain, author, options.model, policy)])
+    ledger, author = unlock(options, terminal, root=options.root_key)
+    said = ledger.record(lambda chain: [write_policy(chain, author, options.model, policy)])
     result = _show_policy(said.state, options.model)
     result |= {"entry": said.positions[0], "final": format_checkpoint(said.final)}
     return Outcome(_describe(result, "from now on"), result)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from anchor.cli.ledgers import add_ledger_option, get_folder, record, repeat_ledger, unlock
+from anchor.cli.ledgers import add_place_options, compose_bundle, unlock
 from anchor.cli.output import Outcome, Terminal, printable
 from anchor.cli.secrets import add_key_options
 from anchor.params import STAGES
@@ -26,7 +26,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--to", metavar="STAGE", choices=STAGES, required=True, help="the stage that it moves to"
     )
     add_key_options(parser)
-    add_ledger_option(parser)
+    add_place_options(parser)
 
 
 def run(options: Namespace, terminal: Terminal) -> Outcome:
@@ -34,9 +34,9 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
     from anchor.consensus.text import format_checkpoint, get_stage_name
     from anchor.node.publishing import write_promotion
 
-    folder, stage = get_folder(options), STAGES[options.to]
-    seed, author = unlock(options, folder, key=options.key)
-    said = record(folder, seed, terminal, lambda chain: [write_promotion(chain, author, options.name, stage)])
+    stage = STAGES[options.to]
+    ledger, author = unlock(options, terminal, key=options.key)
+    said = ledger.record(lambda chain: [write_promotion(chain, author, options.name, stage)])
     model, _, version = options.name.partition("@")
     result = {
         "model": model,
@@ -47,10 +47,10 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
         "final": format_checkpoint(said.final),
     }
     name = terminal.paint(printable(options.name), "bold")
+    command = compose_bundle(options, options.name, said.trusted, joint=" \\\n    ")
     text = (
         f"{name} moved from {result['from_stage']} to {options.to}; that is final.\n"
         f"Bundles made before do not show it. Make one that does with:\n\n"
-        f"  anchor bundle {printable(options.name)}{repeat_ledger(options)} \\\n"
-        f"    --for {format_checkpoint(said.genesis)}"
+        f"  {command}"
     )
     return Outcome(text, result)

@@ -9,16 +9,16 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from anchor.cli.keygen import root_file
-from anchor.cli.ledgers import Watch, add_ledger_option, get_folder, repeat_ledger, unlock
+from anchor.cli.ledgers import add_place_options, compose_bundle, unlock
 from anchor.cli.output import Outcome, Terminal, format_bytes, printable
 from anchor.cli.secrets import ROOT, add_key_options, add_root_key_options, read_key, read_key_passphrase
 
 if TYPE_CHECKING:
+    from anchor.cli.recording import Recorder
     from anchor.consensus.containers.entries import Publish
     from anchor.consensus.containers.phase0 import Checkpoint
     from anchor.ml.manifest import Manifest
-    from anchor.node.chain import Chain
-    from anchor.node.publishing import Author
+    from anchor.node.publishing import Author, Standing
 
 HELP = """\
 Publish a checkpoint on a ledger, wait until it is final, and write its bundle.
@@ -37,7 +37,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--version", required=True, help="which version of it this is; never used before")
     add_key_options(parser)
     add_root_key_options(parser, "needed once a ledger (default: the key's FILE.root)")
-    add_ledger_option(parser)
+    add_place_options(parser)
     parser.add_argument("--lineage", metavar="FILE", help="JSON that tells where the model comes from")
     parser.add_argument(
         "-o", "--output", metavar="BUNDLE", help="where the bundle goes (default: beside the model)"
@@ -46,21 +46,16 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, terminal: Terminal) -> Outcome:
     """Judges the entries, hashes the model, records it, and cuts the bundle."""
-    from anchor.bundle.build import build_bundle
     from anchor.consensus.text import format_checkpoint, format_identity
     from anchor.ml.manifest import encode_manifest, manifest_root
-    from anchor.node.clock import SystemClock
-    from anchor.node.folder import open_writer
 
-    folder, publication = get_folder(options), _name(options)
-    seed, author = unlock(options, folder, key=options.key)
-    author = _prepare(options, folder, seed, author, publication)
+    publication = _name(options)
+    ledger, author = unlock(options, terminal, key=options.key)
+    author = _prepare(options, ledger, author, publication)
     manifest = _hash(options, terminal)
     publication = publication.replace(manifest_root=manifest_root(manifest))
-    with open_writer(folder, seed, SystemClock(), on_wait=terminal.note) as service:
-        recorded = service.publish(author, publication, encode_manifest(manifest), Watch(terminal))
-        trusted = service.chain.get_checkpoint(0)
-        bundle = build_bundle(service.chain, options.model, options.version, trusted)
+    made = ledger.publish(author, publication, encode_manifest(manifest))
+    trusted, bundle = made.trusted, made.bundle
     place = _get_place(options)
     _save(place, bundle, options, trusted)
     result = {
@@ -69,7 +64,7 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
         "manifest_root": publication.manifest_root,
         "publisher": format_identity(author.identity),
         "trust": format_checkpoint(trusted),
-        "final": format_checkpoint(recorded.checkpoint),
+        "final": format_checkpoint(made.final),
         "bundle": str(place),
         "bundle_bytes": len(bundle),
         "verify": _compose_check(options, author, trusted, place),
@@ -77,22 +72,21 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
     return Outcome(_describe(result, terminal), result)
 
 
-def _prepare(options: Namespace, folder: Path, seed: bytes, author: Author, publication: Publish) -> Author:
+def _prepare(options: Namespace, ledger: Recorder, author: Author, publication: Publish) -> Author:
     """The author, with all keys that are needed. Refuses what would be refused after an hour of hashing."""
-    from anchor.node.folder import open_reader
-    from anchor.node.keys import derive_administrator_key
     from anchor.node.publishing import find_pending, write_publication
 
-    with open_reader(folder) as chain:
+    with ledger.look() as chain:
         author = _complete(options, author, chain)
         if find_pending(chain, publication) is None:
-            _require_new(options, author, chain, publication)
-            entries = write_publication(chain, author, derive_administrator_key(seed), publication)
-            chain.verify_entries(entries)
+            _require_new(options, ledger, author, chain, publication)
+            chain.verify_entries(write_publication(chain, author, ledger.administrator, publication))
     return author
 
 
-def _require_new(options: Namespace, author: Author, chain: Chain, publication: Publish) -> None:
+def _require_new(
+    options: Namespace, ledger: Recorder, author: Author, chain: Standing, publication: Publish
+) -> None:
     """Raises InvalidEntry for what the author has published already: it may lack no more than its bundle."""
     from anchor.consensus.forks.ledger.accessors import find_version
     from anchor.errors import InvalidEntry
@@ -103,7 +97,7 @@ def _require_new(options: Namespace, author: Author, chain: Chain, publication: 
         return
     version, name = state.versions[index], f"{options.model}@{options.version}"
     if state.publishers[version.publisher].root_key == author.identity and not version.revoked:
-        command = _compose_bundle(options, chain.get_checkpoint(0), str(_get_place(options)))
+        command = _compose_bundle(options, ledger.get_trusted(), str(_get_place(options)))
         raise InvalidEntry(
             f"{name!r} is published already.",
             fix=f"Choose another version; or if it only lacks its bundle, make that with: {command}",
@@ -126,7 +120,7 @@ def _name(options: Namespace) -> Publish:
     return Publish(model=model, version=version, manifest_root=bytes(32))
 
 
-def _complete(options: Namespace, author: Author, chain: Chain) -> Author:
+def _complete(options: Namespace, author: Author, chain: Standing) -> Author:
     """The publisher with its root key, where this ledger has yet to learn its signing keys."""
     from anchor.errors import Misuse
     from anchor.node.keys import decrypt_secret, derive_root_key
@@ -189,10 +183,7 @@ def _get_place(options: Namespace) -> Path:
 
 def _compose_bundle(options: Namespace, trusted: Checkpoint, place: str) -> str:
     """The command that makes the bundle of what was published."""
-    from anchor.consensus.text import format_checkpoint
-
-    name, ledger = f"{options.model}@{options.version}", repeat_ledger(options)
-    return f"anchor bundle {name} --for {format_checkpoint(trusted)}{ledger} -o {quote(place)}"
+    return compose_bundle(options, f"{options.model}@{options.version}", trusted, place=place)
 
 
 def _compose_check(options: Namespace, author: Author, trusted: Checkpoint, place: Path) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from anchor.cli.ledgers import add_ledger_option, get_folder, record, unlock
+from anchor.cli.ledgers import add_place_options, unlock
 from anchor.cli.output import Outcome, Terminal, printable
 from anchor.cli.secrets import add_key_options
 
@@ -19,7 +19,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="MODEL@VERSION", help="a published version")
     parser.add_argument("--reason", default="", help="why, for everyone to read")
     add_key_options(parser)
-    add_ledger_option(parser)
+    add_place_options(parser)
 
 
 def run(options: Namespace, terminal: Terminal) -> Outcome:
@@ -27,14 +27,8 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
     from anchor.consensus.text import format_checkpoint
     from anchor.node.publishing import write_revocation
 
-    folder = get_folder(options)
-    seed, author = unlock(options, folder, key=options.key)
-    said = record(
-        folder,
-        seed,
-        terminal,
-        lambda chain: [write_revocation(chain, author, options.name, options.reason)],
-    )
+    ledger, author = unlock(options, terminal, key=options.key)
+    said = ledger.record(lambda chain: [write_revocation(chain, author, options.name, options.reason)])
     model, _, version = options.name.partition("@")
     result = {
         "model": model,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from anchor.errors import Misuse, Unavailable
 
 if TYPE_CHECKING:
+    from anchor.consensus.schemes import SigningKey
     from anchor.node.keys import KeyFile
 
 VARIABLE: Final = "ANCHOR_PASSPHRASE"
@@ -97,6 +98,15 @@ def _ask(what: str, *, confirm: bool) -> str:
     if confirm and getpass.getpass("The same again: ") != passphrase:
         raise Misuse("The two spellings differ.", fix="Try again.")
     return passphrase
+
+
+def unlock_administrator(options: Namespace) -> SigningKey:
+    """The administrator's key in the file that --key names."""
+    from anchor.node.keys import decrypt_secret, derive_administrator_key
+
+    file = read_key(options.key, ADMINISTRATOR)
+    passphrase = read_passphrase(options.passphrase_file, options.key)
+    return derive_administrator_key(decrypt_secret(file, passphrase, options.key))
 
 
 def read_key(path: str, kind: str) -> KeyFile:

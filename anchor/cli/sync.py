@@ -86,7 +86,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--serve", type=int, metavar="PORT", help="serve what is verified, on loopback")
     parser.add_argument("--unverified", action="store_true", help="without --trust: take the endpoints' word")
     parser.add_argument(
-        "--accept-expired", action="store_true", help="go on after the weak-subjectivity period"
+        "--allow-stale-trust", action="store_true", help="go on after the weak-subjectivity period"
     )
     parser.add_argument("--poll", type=float, default=12.0, metavar="S", help="seconds between looks (12)")
     parser.add_argument("--timeout", type=float, default=1800.0, metavar="S", help="for one answer (1800)")
@@ -143,7 +143,7 @@ def _sync_from_files(options: Namespace) -> Found:
 def _verify(
     network: Network, checkpoint: Checkpoint, block: bytes, state: bytes, options: Namespace
 ) -> VerifiedCheckpoint:
-    expired = options.accept_expired
+    expired = options.allow_stale_trust
     return verify_pair(network, checkpoint, block, state, now=time.time(), accept_expired=expired)
 
 
@@ -264,7 +264,7 @@ def make_settings(
 
     return Settings(
         network=network,
-        accept_expired=options.accept_expired,
+        accept_expired=options.allow_stale_trust,
         note=lambda text: terminal.note(printable(text)),
         progress=bar.show,
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from argparse import Namespace
-from collections.abc import Sequence
-from contextlib import AsyncExitStack, ExitStack
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
+from typing import Final
 
 from anchor.bundle.trust import resolve_trust
 from anchor.chain.beacon.checkpoint import VerifiedCheckpoint
@@ -21,8 +23,9 @@ from anchor.chain.beacon.claims import (
     require_no_conflict,
 )
 from anchor.chain.beacon.endpoint import parse_endpoint
-from anchor.chain.beacon.follow import Followed, Follower, News, advance, get_bootstrap
+from anchor.chain.beacon.follow import Followed, Follower, News, advance
 from anchor.chain.beacon.http import Client, Timeouts, open_session
+from anchor.chain.beacon.light import start_light
 from anchor.chain.beacon.networks import Network
 from anchor.chain.beacon.sync import (
     Settings,
@@ -46,8 +49,15 @@ from anchor.cli.sync import (
 from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.consensus.text import format_checkpoint
 from anchor.errors import AnchorError, InvalidCheckpoint
-from anchor.node.api.beacon import serve
-from anchor.node.api.view import View
+from anchor.node.app import build_beacon_app, build_front
+from anchor.node.clock import SystemClock
+from anchor.node.operators import Operators
+from anchor.node.server import serving
+from anchor.node.synced import SyncedNode, SyncedView
+
+LISTEN: Final = "127.0.0.1"
+RATE: Final = 100.0
+"""Requests a second from one address."""
 
 
 async def sync(options: Namespace, terminal: Terminal, network: Network | None) -> Found:
@@ -61,13 +71,24 @@ async def sync(options: Namespace, terminal: Terminal, network: Network | None) 
             return await _Sync(options, settings, clients).run()
 
 
+@asynccontextmanager
+async def _serve(node: SyncedNode, port: int) -> AsyncIterator[str]:
+    """Serves a node on loopback until the body ends; its address."""
+    front = build_front(node, Operators(), rate=RATE)
+    try:
+        async with serving(front, build_beacon_app(front), LISTEN, port) as actual:
+            yield f"http://{LISTEN}:{actual}"
+    finally:
+        node.close()
+
+
 class _Sync:
     """One run of the command."""
 
     def __init__(self, options: Namespace, settings: Settings, clients: Sequence[Client]) -> None:
         self._options, self._settings, self._clients = options, settings, list(clients)
         self._found = Found()
-        self._view: View | None = None
+        self._node: SyncedNode | None = None
 
     async def run(self) -> Found:
         """All of it, in order."""
@@ -79,15 +100,15 @@ class _Sync:
             self._settings.note("The bootstrap is the trusted block's.")
         else:
             anchor = self._found.anchor = await self._sync_anchor(checkpoint)
-            keep(self._options, self._found)
+            await asyncio.to_thread(keep, self._options, self._found)
             follower = Follower(anchor.network)
             followed = follower.start(anchor)
             self._settings.note("Block and state are those of the checkpoint.")
         await self._warn_of_skew(follower.network)
         async with AsyncExitStack() as stack:
             if self._options.serve is not None and self._found.anchor is not None:
-                self._view = View(self._found.anchor)
-                address = await stack.enter_async_context(serve(self._view, self._options.serve))
+                self._node = SyncedNode(SyncedView([self._found.anchor]), SystemClock())
+                address = await stack.enter_async_context(_serve(self._node, self._options.serve))
                 self._settings.note(f"Serving what is verified on {address}.")
             await self._follow(follower, followed)
         return self._found
@@ -121,7 +142,7 @@ class _Sync:
         require_no_conflict(conflict, keep_conflict(folder, conflict, now) if conflict else None)
 
     async def _sync_anchor(self, checkpoint: Checkpoint) -> VerifiedCheckpoint:
-        stored = load_stored(self._options, checkpoint)
+        stored = await asyncio.to_thread(load_stored, self._options, checkpoint)
         if stored is not None:
             return stored
         anchor = await sync_checkpoint(self._clients, checkpoint, self._settings, time.time())
@@ -131,12 +152,9 @@ class _Sync:
 
     async def _start_light(self, checkpoint: Checkpoint) -> tuple[Follower, Followed]:
         async def ask(client: Client) -> tuple[Follower, Followed]:
-            network = await get_network(client, self._settings, time.time())
-            follower = Follower(network)
-            bootstrap = await get_bootstrap(client, network, checkpoint)
-            followed = follower.start_from_bootstrap(checkpoint, bootstrap)
-            follower.verify_floor(followed, time.time(), self._settings.accept_expired)
-            return follower, followed
+            now, expired = time.time(), self._settings.accept_expired
+            network = await get_network(client, self._settings, now)
+            return await start_light(client, network, checkpoint, now, accept_expired=expired)
 
         return await ask_in_turn(self._clients, ask, self._settings.note)
 
@@ -157,7 +175,7 @@ class _Sync:
                     await self._take(follower, followed)
                 else:
                     await news.wait()
-            while self._view is not None and self._options.follow is None:
+            while self._node is not None and self._options.follow is None:
                 await news.wait()
 
     async def _look(self, follower: Follower, followed: Followed) -> Followed:
@@ -178,16 +196,17 @@ class _Sync:
         self._found.followed.append(newest)
         self._settings.note(f"{format_checkpoint(newest)} is final.")
         keep_followed(self._options, self._found, followed.finalized.beacon.slot)
-        if self._view is None:
+        if self._node is None:
             return
-        self._view.show_followed(followed)
+        self._node.publish(self._node.view.with_followed(followed))
 
         async def ask(client: Client) -> VerifiedCheckpoint:
             settings = replace(self._settings, accept_expired=False)
             return await sync_newer(client, follower.network, newest, settings, time.time())
 
         try:
-            self._view.show(await ask_in_turn(self._clients, ask, self._settings.note))
+            anchor = await ask_in_turn(self._clients, ask, self._settings.note)
+            self._node.publish(self._node.view.with_anchor(anchor))
         except AnchorError as error:
             self._settings.note(f"Its state cannot be served: {error.what}")
 

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from anchor.cli.actions import Takes, add_action, require_action
-from anchor.cli.ledgers import parse_count, parse_position
+from anchor.cli.ledgers import add_node_options, open_node, parse_count, parse_position
 from anchor.cli.output import Outcome, Terminal, format_table, printable
-from anchor.cli.secrets import add_passphrase_option, read_passphrase
+from anchor.cli.secrets import add_passphrase_option, read_passphrase, unlock_administrator
+from anchor.errors import Misuse
 
 if TYPE_CHECKING:
+    from anchor.consensus.containers.entries import SignedEntry
     from anchor.node.founding import Description
+    from anchor.node.publishing import Standing
     from anchor.node.validators.admissions import Proposal
 
 HELP = """\
@@ -24,6 +27,8 @@ copy of their folder.
 keygen            keys for a network, or its draft, and DIR/deposits.json
 propose DEPOSITS  to a running network: what its operators are to consent to
 consent PROPOSAL  the consent of all keys in --keystores
+admit PROPOSAL CONSENT …
+                  an administrator brings them in, with two thirds of the stake
 export            the record of what the keys signed, for another machine
 import RECORD     takes such a record over, before the keys sign here
 resume            the record is lost or old, and the keys sign nowhere else:
@@ -36,6 +41,8 @@ anchor validator propose keys/deposits.json --network network.json \\
   -o proposal.json
 anchor validator consent proposal.json --network lab/network.json \\
   --keystores keys/ -o consent-a.json
+anchor validator admit proposal.json consent-a.json consent-b.json \\
+  --key admin.key --node https://node.example:8960 --trust lab
 anchor validator export --keystores keys/ -o record.json
 anchor validator import record.json --keystores keys/
 """
@@ -43,12 +50,14 @@ ACTIONS: Final = {
     "keygen": Takes((), ("network", "operator", "count", "out"), ("passphrase_file",)),
     "propose": Takes(("DEPOSITS",), ("network", "output")),
     "consent": Takes(("PROPOSAL",), ("network", "keystores", "output"), ("passphrase_file",)),
+    "admit": Takes(("PROPOSAL", "CONSENT…"), ("key", "node", "trust"), ("passphrase_file",)),
     "export": Takes((), ("keystores", "output")),
     "import": Takes(("RECORD",), ("keystores",)),
     "resume": Takes((), ("network", "keystores"), ("justified",)),
 }
 OPTIONS: Final = {
     *("network", "operator", "count", "out", "output", "keystores", "justified", "passphrase_file"),
+    *("key", "node", "trust"),
 }
 
 
@@ -67,6 +76,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=parse_position,
         help="resume: the network's justified epoch, where it waits for these very keys",
     )
+    parser.add_argument("--key", metavar="FILE", help="the administrator's key")
+    add_node_options(parser)
     add_passphrase_option(parser)
 
 
@@ -77,6 +88,7 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
         "keygen": _keygen,
         "propose": _propose,
         "consent": _consent,
+        "admit": _admit,
         "export": _export,
         "import": _import,
         "resume": _resume,
@@ -164,6 +176,32 @@ def _consent(options: Namespace, terminal: Terminal) -> Outcome:
     )
     result = _show_proposal(proposal) | {"consent": options.output, "keys": len(keyring.secret_keys)}
     return Outcome(text, result)
+
+
+def _admit(options: Namespace, terminal: Terminal) -> Outcome:
+    from anchor.consensus.text import format_checkpoint
+    from anchor.node.publishing import write_admissions
+    from anchor.node.validators.admissions import describe_network, gather, read_consent, read_proposal
+
+    proposal, *given = map(Path, options.words)
+    wanted, consents = read_proposal(proposal), [read_consent(path) for path in given]
+    administrator, remote = unlock_administrator(options), open_node(options, terminal)
+    if remote is None:
+        raise Misuse("An administrator brings validators in at a node.", fix="Name it with --node.")
+
+    def write(chain: Standing) -> list[SignedEntry]:
+        ledger, state = chain.ledger, chain.get_head().state
+        admissions = gather(ledger, state, describe_network(state), wanted, consents)
+        return write_admissions(chain, admissions, administrator)
+
+    said = remote.record(write)
+    text = (
+        f"{_describe_proposal(wanted)}\n\n"
+        "They are in the registry; that is final. They vote from the epoch in which the\n"
+        "network activates them: start their node with --keystores now."
+    )
+    result = _show_proposal(wanted)
+    return Outcome(text, result | {"entries": list(said.positions), "final": format_checkpoint(said.final)})
 
 
 def _export(options: Namespace, terminal: Terminal) -> Outcome:

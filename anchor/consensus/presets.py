@@ -122,6 +122,16 @@ LEDGER_CONFIG: Final = MAINNET_CONFIG.replace("ledger", **config_values.LEDGER)
 """What ledger networks have in common; each draws a fork version of its own."""
 
 
+def make_ledger_config(version: bytes, seconds_per_slot: int) -> Config:
+    """The configuration of the ledger network with this fork version and slot."""
+    return LEDGER_CONFIG.replace(
+        f"ledger-{version.hex()}",
+        GENESIS_FORK_VERSION=version,
+        ALTAIR_FORK_VERSION=version,
+        SLOT_DURATION_MS=1000 * seconds_per_slot,
+    )
+
+
 def get_preset(name: str) -> Preset:
     """The preset "minimal", "mainnet" or "ledger". Raises Misuse for another name."""
     return _choose({"minimal": MINIMAL, "mainnet": MAINNET, "ledger": LEDGER}, name)

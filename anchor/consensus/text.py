@@ -13,6 +13,8 @@ from anchor.errors import InvalidSignature, Misuse
 from anchor.params import SCHEME_ED25519, STAGES, UINT64_MAX
 
 PREFIX: Final = "ed25519:"
+MAX_SHOWN: Final = 80
+"""Characters of what someone typed that a message repeats."""
 
 
 def encode_name(text: str) -> bytes:
@@ -33,7 +35,11 @@ def parse_identity(text: str) -> bytes:
     except ValueError:
         identity = b""
     if len(identity) != 32 or text != format_identity(identity):
-        raise Misuse(f"{text!r} names no publisher.", fix="Write ed25519: and the 64 digits of its root key.")
+        shown = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
+        raise Misuse(
+            f"{shown!r} names no publisher.",
+            fix="Write ed25519: and the 64 digits of its root key, as anchor keygen prints them.",
+        )
     try:
         require_key(Key(scheme=SCHEME_ED25519, public_key=identity))
     except InvalidSignature as error:

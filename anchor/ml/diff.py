@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
+from anchor.ml.inspect import OPAQUE_WEIGHTS
 from anchor.ml.manifest import File, Manifest, Tensor, files_root, held_tensors, weights_root
 
 Key = tuple[str, str]
@@ -34,6 +35,8 @@ class Difference(NamedTuple):
     lineage_equal: bool
     tensors: tuple[Change, ...]
     files: tuple[Change, ...]
+    unread: tuple[str, ...]
+    """Of the files that differ, those whose tensors no reader here reads: they are in no comparison."""
 
     @property
     def is_equal(self) -> bool:
@@ -49,18 +52,27 @@ class Difference(NamedTuple):
             "lineage_equal": self.lineage_equal,
             "tensors": [change._asdict() for change in self.tensors],
             "files": [change._asdict() for change in self.files],
+            "unread": list(self.unread),
         }
 
 
 def compare_manifests(one: Manifest, other: Manifest) -> Difference:
     """What changes from `one` to `other`."""
+    files = tuple(_compare_files(one, other))
     return Difference(
         weights_equal=weights_root(one) == weights_root(other),
         files_equal=files_root(one) == files_root(other),
         lineage_equal=one.lineage == other.lineage,
         tensors=tuple(_compare_tensors(one, other)),
-        files=tuple(_compare_files(one, other)),
+        files=files,
+        unread=tuple([path for path in _find_opaque(one, other) if path in {file.name for file in files}]),
     )
+
+
+def _find_opaque(*manifests: Manifest) -> list[str]:
+    """Files that hold tensors by their names, and have no reader."""
+    files = {file.path: file for manifest in manifests for file in manifest.files if not file.format}
+    return [path for path in sorted(files) if path.endswith(OPAQUE_WEIGHTS)]
 
 
 def _compare_tensors(one: Manifest, other: Manifest) -> Iterable[Change]:

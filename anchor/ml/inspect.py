@@ -35,9 +35,10 @@ _FILES: Final = {
     "configuration": ("config.json", "adapter_config.json", "model_index.json"),
 }
 """Beginnings of names of files that hold a part."""
-_OPAQUE_WEIGHTS: Final = (
+OPAQUE_WEIGHTS: Final = (
     ".bin", ".pt", ".pth", ".ckpt", ".gguf", ".onnx", ".h5", ".keras", ".npz", ".pb", ".msgpack", ".distcp",
 )  # fmt: skip
+"""Ends of names of files that hold tensors, and that no reader here reads."""
 _MOMENTS: Final = frozenset(
     {"exp_avg", "exp_avg_sq", "momentum_buffer", "momentum", "velocity", "m", "v", "mu", "nu", "square_avg"}
 )
@@ -155,7 +156,7 @@ def _find_weights(paths: Iterable[str], rows: Iterable[TensorRow]) -> Part:
     if files:
         return Part("weights", files[0], f"and {len(files) - 1} more" if len(files) > 1 else "")
     for path in paths:
-        if path.endswith(_OPAQUE_WEIGHTS) and not any(
+        if path.endswith(OPAQUE_WEIGHTS) and not any(
             path.rpartition("/")[2].startswith(names) for names in (*_FILES.values(), ("training_args",))
         ):
             return Part("weights", path, "opaque: there is no reader for it")

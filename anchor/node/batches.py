@@ -43,18 +43,17 @@ def make_batch(
     `finalized` is the newest final block, in this run or an earlier one, where its state is at hand.
     """
     return Batch(
-        blocks=tuple([make_block(ledger, item) for item in made]),
+        blocks=tuple([make_block(ledger, item.root, item.block) for item in made]),
         parent=bytes(made[0].block.message.parent_root),
         snapshots=tuple(_make_snapshots(ledger, made, finalized, newest_kept)),
-        entries=tuple([entry for item in made for entry in make_entries(item)]),
+        entries=tuple(make_entries([item.block for item in made], len(made[-1].state.entries))),
         manifests=tuple(manifests),
     )
 
 
-def make_block(ledger: Ledger, item: Made) -> Block:
+def make_block(ledger: Ledger, root: bytes, signed: SignedBeaconBlock) -> Block:
     """A signed block, as stored."""
-    signed_root = ledger.hash_tree_root(item.block)
-    return Block(item.slot, item.root, signed_root, ledger.scope.encode(item.block))
+    return Block(signed.message.slot, root, ledger.hash_tree_root(signed), ledger.scope.encode(signed))
 
 
 def make_snapshot(ledger: Ledger, root: bytes, state: Any, *, kept: bool) -> Snapshot:
@@ -77,15 +76,15 @@ def _make_snapshots(
         yield make_snapshot(ledger, root, passing[root].state, kept=False)
 
 
-def make_entries(item: Made) -> Iterator[StoredEntry]:
-    """The entries that a block brings, as stored."""
-    signed = item.block.message.body.entries  # type: ignore[attr-defined]
-    first = len(item.state.entries) - len(signed)
-    for position, entry in enumerate(signed, first):
+def make_entries(blocks: Sequence[SignedBeaconBlock], count: int) -> Iterator[StoredEntry]:
+    """The entries that a run of blocks brings, as stored; `count` are recorded once it has."""
+    bodies: list[tuple[int, Any]] = [(signed.message.slot, signed.message.body) for signed in blocks]
+    brought = [(slot, body.timestamp, entry) for slot, body in bodies for entry in body.entries]
+    for position, (slot, timestamp, entry) in enumerate(brought, count - len(brought)):
         yield StoredEntry(
             position=position,
             root=hash_tree_root(entry),
-            slot=item.slot,
-            timestamp=int(item.state.timestamp),
+            slot=slot,
+            timestamp=timestamp,
             ssz=schema_of(SignedEntry).encode(entry),
         )

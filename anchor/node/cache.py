@@ -34,6 +34,8 @@ class Encoded:
     headers: dict[str, str]
     status: int = 200
     generation: int | None = None
+    packs: bool = False
+    """Whether the body is packed (gzip) while it is sent."""
 
     @property
     def size(self) -> int:

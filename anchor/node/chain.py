@@ -195,6 +195,11 @@ class Chain:
             )
         return self.decode_block(stored)
 
+    def find_root_by_state(self, state_root: bytes) -> bytes | None:
+        """The block on the chain, after the genesis, that leads to the state with this root."""
+        stored = self._store.find_block_by_state(state_root)
+        return None if stored is None else stored.root
+
     def get_blocks_between(self, start: int, stop: int) -> list[SignedBeaconBlock]:
         """The blocks of slots start … stop - 1, ascending. Raises NoSuchRecord when they are not all kept."""
         self._require_kept(start or 1)
@@ -220,7 +225,8 @@ class Chain:
     def get_status(self) -> Status:
         """How the ledger stands."""
         root, state = self.get_head()
-        justified, finalized = self.get_finality(state)
+        justified, voted = self.get_finality(state)
+        finalized = self._get_newest_final(voted)
         return Status(
             name=self.name,
             network_id=state.genesis_validators_root,
@@ -236,6 +242,10 @@ class Chain:
             final_entries=len(self.get_state(finalized.root).entries),
             may_sign=self._store.may_sign(),
         )
+
+    def get_final_count(self) -> int:
+        """How many entries are final."""
+        return self.get_status().final_entries
 
     # What is on it
 
@@ -310,18 +320,29 @@ class Chain:
 
     def get_finalized_checkpoint(self) -> Checkpoint:
         """The newest checkpoint that is final."""
-        return self.get_finality(self.get_head().state)[1]
+        return self._get_newest_final(self.get_finality(self.get_head().state)[1])
+
+    def _get_newest_final(self, voted: Checkpoint) -> Checkpoint:
+        """`voted`, unless a later block is final here by trust: a node joined from it."""
+        slot = self._store.get_final_slot()
+        stored = self._store.find_block_before(slot)
+        if stored is None or self.ledger.compute_start_slot_at_epoch(voted.epoch) >= slot:
+            return voted
+        return Checkpoint(epoch=-(-slot // self.ledger.preset.SLOTS_PER_EPOCH), root=stored.root)
 
     def get_checkpoint(self, epoch: int) -> Checkpoint:
         """The checkpoint of `epoch`: the newest block at or before its first slot.
 
         Raises NoSuchRecord when blocks from so long ago are not kept.
         """
-        slot = self.ledger.compute_start_slot_at_epoch(epoch)
+        root = self.get_root_before(self.ledger.compute_start_slot_at_epoch(epoch))
+        return Checkpoint(epoch=epoch, root=root)
+
+    def get_root_before(self, slot: int) -> bytes:
+        """The newest block at or before `slot`. Raises as `get_checkpoint` does."""
         self._require_kept(slot)
         stored = self._store.find_block_before(slot)
-        root = self._store.get_genesis_root() if stored is None else stored.root
-        return Checkpoint(epoch=epoch, root=root)
+        return self._store.get_genesis_root() if stored is None else stored.root
 
     def _require_kept(self, slot: int) -> None:
         """Raises NoSuchRecord unless all blocks of `slot` and later are kept, or it is the genesis slot."""

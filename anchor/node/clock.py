@@ -19,15 +19,18 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clock."""
+    """The machine's clock, or a devnet's that was stopped, and is so many milliseconds `behind` it."""
+
+    def __init__(self, behind: int = 0) -> None:
+        self._behind = behind
 
     def now(self) -> int:
         """Seconds since 1970, UTC."""
-        return int(time.time())
+        return self.now_ms() // 1000
 
     def now_ms(self) -> int:
         """Milliseconds since 1970, UTC."""
-        return time.time_ns() // 1_000_000
+        return time.time_ns() // 1_000_000 - self._behind
 
 
 class ManualClock:

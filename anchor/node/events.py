@@ -9,11 +9,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
+from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.consensus.text import format_checkpoint
 from anchor.errors import Unavailable
 from anchor.node.reading import Found, Reader
+from anchor.types import Root
 
 TOPICS: Final = ("head", "justified", "finalized", "entry")
+"""Of a ledger."""
+FINALIZED_CHECKPOINT: Final = "finalized_checkpoint"
+"""What the Beacon API calls a new final checkpoint."""
 MAX_SUBSCRIBERS: Final = 4096
 MAX_WAITING: Final = 256
 """Events that a listener may be behind; then it is cut off, and can resume by the number it saw last."""
@@ -29,7 +34,7 @@ class Event:
 
     number: int
     topic: str
-    """One of TOPICS."""
+    """One of TOPICS, or FINALIZED_CHECKPOINT."""
     data: dict[str, Any]
 
 
@@ -114,7 +119,19 @@ def describe_changes(old: Reader, new: Reader) -> list[tuple[str, dict[str, Any]
         told.append(("justified", {"checkpoint": format_checkpoint(now.justified)}))
     if now.finalized != before.finalized:
         told.append(("finalized", {"checkpoint": format_checkpoint(now.finalized)}))
+        state_root = new.chain.get_header(now.finalized.root).state_root
+        told.append((FINALIZED_CHECKPOINT, describe_finalized(now.finalized, state_root)))
     return told
+
+
+def describe_finalized(checkpoint: Checkpoint, state_root: Root) -> dict[str, Any]:
+    """A final checkpoint and its block's state, as the Beacon API tells of it."""
+    return {
+        "block": f"0x{checkpoint.root.hex()}",
+        "state": f"0x{state_root.hex()}",
+        "epoch": str(checkpoint.epoch),
+        "execution_optimistic": False,
+    }
 
 
 def _describe_entry(found: Found) -> dict[str, Any]:

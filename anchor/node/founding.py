@@ -17,8 +17,8 @@ from anchor.consensus.bls import Bls
 from anchor.consensus.containers.ledger import Genesis
 from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.consensus.forks.ledger import Ledger
-from anchor.consensus.forks.ledger.genesis import compute_config, make_config
-from anchor.consensus.presets import LEDGER
+from anchor.consensus.forks.ledger.genesis import compute_config
+from anchor.consensus.presets import LEDGER, make_ledger_config
 from anchor.consensus.text import format_checkpoint, format_identity, parse_identity
 from anchor.errors import InvalidEntry, Misuse, WrongNetwork
 from anchor.files import new_folder
@@ -237,7 +237,7 @@ class Description:
 
     def make_ledger(self) -> Ledger:
         """The network's rules."""
-        return Ledger(LEDGER, make_config(self.fork_version, self.seconds_per_slot), Bls())
+        return Ledger(LEDGER, make_ledger_config(self.fork_version, self.seconds_per_slot), Bls())
 
     def get_epoch(self, now: int) -> int:
         """The epoch at Unix time `now`."""

@@ -129,9 +129,9 @@ def decode_key_file(data: bytes, where: str) -> KeyFile:
             ciphertext=b64decode(cipher["data"], validate=True),
         )
     except (MalformedFile, ValueError, KeyError, TypeError, Base64Error):
-        raise _not_a_key(where) from None
+        raise _not_a_key(where, data) from None
     if encode_key_file(file) != data or not _is_sound(file):
-        raise _not_a_key(where)
+        raise _not_a_key(where, data)
     return file
 
 
@@ -142,7 +142,10 @@ def _is_sound(file: KeyFile) -> bool:
     return is_power and 1 < file.n <= MAX_SCRYPT_N and lengths == (16, 12, SECRET_BYTES + 16)
 
 
-def _not_a_key(where: str) -> MalformedFile:
+def _not_a_key(where: str, data: bytes) -> MalformedFile:
+    if data.startswith((b"-----BEGIN ", b"ssh-")):
+        what = f"{where} is no key file of anchor's: it is a key of another program."
+        return MalformedFile(what, cause="key", fix="Make them with: anchor keygen")
     fix = "Take the right file, or its backup."
     return MalformedFile(f"{where} is no key file, or was changed.", cause="key", fix=fix)
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 from anchor.consensus.containers.entries import SignedEntry
 from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.errors import Misuse, NoSuchRecord, Unavailable
+from anchor.node.beacon import BeaconView
 from anchor.node.chain import Chain, Status
 from anchor.node.clock import Clock
 from anchor.node.events import Bus, describe_changes
@@ -158,6 +159,10 @@ class Node:
     def _read(self, method: Callable[..., T], args: tuple[Any, ...], more: dict[str, Any]) -> T:
         with self._store.one_view():
             return method(self._reader, *args, **more)
+
+    async def show(self, question: Callable[[BeaconView], T]) -> T:
+        """What a question about the ledger as a beacon chain is answered with. Raises as `read` does."""
+        return await self.read(lambda reader: question(reader.as_beacon))
 
     async def refresh(self) -> None:
         """Looks at the ledger again, and tells what changed."""

@@ -3,9 +3,12 @@ approvals, promotions, revocations, policies, and which keys sign from now on.""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from anchor.consensus.containers.entries import (
+    AdmitValidator,
     Approve,
     ClaimOrganisation,
     Key,
@@ -22,14 +25,38 @@ from anchor.consensus.containers.entries import (
 )
 from anchor.consensus.containers.ledger import ModelVersion, Publisher
 from anchor.consensus.entries import get_key_set, get_organisation
+from anchor.consensus.forks.ledger import Ledger
 from anchor.consensus.forks.ledger.accessors import find_owner, find_publisher, find_version
 from anchor.consensus.schemes import SigningKey
 from anchor.consensus.text import encode_name, format_identity
 from anchor.errors import InvalidEntry, InvalidSignature, Misuse, Unavailable
 from anchor.merkle.container import Container
-from anchor.node.chain import Chain, State
+from anchor.node.chain import Head, State
 from anchor.node.entries import Pen
 from anchor.params import MAX_REASON_BYTES
+
+
+class Standing(Protocol):
+    """How a ledger stands: what entries are written against."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """The rules."""
+
+    def get_head(self) -> Head:
+        """The newest block, and the state that it leads to."""
+        ...
+
+    def get_next_epoch(self) -> int:
+        """An epoch in which an entry that is written now may be recorded."""
+        ...
+
+    def get_final_count(self) -> int:
+        """How many entries are final."""
+        ...
+
+    def verify_entries(self, entries: Sequence[SignedEntry]) -> None:
+        """Judges whether the ledger would take these entries next. Raises Invalid for one that it refuses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +80,7 @@ def needs_root_key(state: State, identity: bytes) -> bool:
 
 
 def write_publication(
-    chain: Chain, author: Author, administrator: SigningKey, publication: Publish
+    chain: Standing, author: Author, administrator: SigningKey | None, publication: Publish
 ) -> list[SignedEntry]:
     """The publication; before it, where the ledger lacks them, publisher, signing keys and organisation.
 
@@ -70,7 +97,7 @@ def write_publication(
     return [*entries, pen.write(author.identity, publication, author.signing)]
 
 
-def write_revocation(chain: Chain, author: Author, name: str, reason: str) -> SignedEntry:
+def write_revocation(chain: Standing, author: Author, name: str, reason: str) -> SignedEntry:
     """The withdrawal of a version. Raises Misuse for a reason that is too long."""
     version, said = get_version(chain.get_head().state, name), _encode_reason(reason)
     revocation = RevokeVersion(
@@ -82,17 +109,19 @@ def write_revocation(chain: Chain, author: Author, name: str, reason: str) -> Si
 # Stages
 
 
-def write_promotion(chain: Chain, author: Author, name: str, to_stage: int) -> SignedEntry:
+def write_promotion(chain: Standing, author: Author, name: str, to_stage: int) -> SignedEntry:
     """The change of a version's stage, from the one that it has now."""
     return _sign(chain, author, _change_stage(Promote, chain, name, to_stage))
 
 
-def write_approval(chain: Chain, author: Author, name: str, to_stage: int) -> SignedEntry:
+def write_approval(chain: Standing, author: Author, name: str, to_stage: int) -> SignedEntry:
     """An approver's consent to the change of a version's stage from the one that it has now."""
     return _sign(chain, author, _change_stage(Approve, chain, name, to_stage))
 
 
-def _change_stage(kind: type[Approve | Promote], chain: Chain, name: str, to_stage: int) -> Approve | Promote:
+def _change_stage(
+    kind: type[Approve | Promote], chain: Standing, name: str, to_stage: int
+) -> Approve | Promote:
     version = get_version(chain.get_head().state, name)
     return kind(
         model=version.model,
@@ -104,7 +133,7 @@ def _change_stage(kind: type[Approve | Promote], chain: Chain, name: str, to_sta
     )
 
 
-def write_policy(chain: Chain, author: Author, model: str, policy: Policy) -> SignedEntry:
+def write_policy(chain: Standing, author: Author, model: str, policy: Policy) -> SignedEntry:
     """What promotions of a model's versions need from now on, by the root key."""
     return _sign_as_root(chain, author, SetPolicy(model=encode_name(model), policy=policy))
 
@@ -112,7 +141,9 @@ def write_policy(chain: Chain, author: Author, model: str, policy: Policy) -> Si
 # Keys
 
 
-def write_registration(chain: Chain, author: Author, administrator: SigningKey) -> list[SignedEntry]:
+def write_registration(
+    chain: Standing, author: Author, administrator: SigningKey | None
+) -> list[SignedEntry]:
     """The publisher and its first signing keys. Raises InvalidEntry when the ledger has them."""
     state = chain.get_head().state
     entries = _register(state, _take_pen(chain), author, administrator)
@@ -124,7 +155,23 @@ def write_registration(chain: Chain, author: Author, administrator: SigningKey) 
     return entries
 
 
-def write_rotation(chain: Chain, author: Author) -> SignedEntry:
+def write_registrations(
+    chain: Standing, identities: Sequence[bytes], administrator: SigningKey
+) -> list[SignedEntry]:
+    """Publishers whom an administrator vouches for. They have yet to set signing keys of their own."""
+    pen, author = _take_pen(chain), administrator.public.public_key
+    return [pen.write(author, RegisterPublisher(root_key=key), (administrator,)) for key in identities]
+
+
+def write_admissions(
+    chain: Standing, admissions: Sequence[AdmitValidator], administrator: SigningKey
+) -> list[SignedEntry]:
+    """New validators, to whom two thirds of the stake consent."""
+    pen, author = _take_pen(chain), administrator.public.public_key
+    return [pen.write(author, admission, (administrator,)) for admission in admissions]
+
+
+def write_rotation(chain: Standing, author: Author) -> SignedEntry:
     """The author's signing keys sign from the next entry on. Raises InvalidEntry for ones that it has had."""
     publisher, keys = _get_publisher(chain.get_head().state, author), _get_public(author)
     for known in publisher.key_sets:
@@ -136,7 +183,7 @@ def write_rotation(chain: Chain, author: Author) -> SignedEntry:
     return _sign_as_root(chain, author, RotateKeys(keys=keys))
 
 
-def write_key_revocation(chain: Chain, author: Author, since: int, reason: str) -> SignedEntry:
+def write_key_revocation(chain: Standing, author: Author, since: int, reason: str) -> SignedEntry:
     """What was signed in entry `since` or later, by the keys that were valid there, does not count.
 
     Raises InvalidEntry when none were.
@@ -151,7 +198,7 @@ def write_key_revocation(chain: Chain, author: Author, since: int, reason: str) 
     )
 
 
-def write_publisher_revocation(chain: Chain, author: Author, since: int, reason: str) -> SignedEntry:
+def write_publisher_revocation(chain: Standing, author: Author, since: int, reason: str) -> SignedEntry:
     """Nothing that the publisher recorded at `since` or later counts, and nothing new will."""
     _get_publisher(chain.get_head().state, author)
     return _sign_as_root(chain, author, RevokePublisher(since=since, reason=_encode_reason(reason)))
@@ -177,10 +224,16 @@ def require_current_keys(state: State, author: Author) -> None:
         )
 
 
-def _register(state: State, pen: Pen, author: Author, administrator: SigningKey) -> list[SignedEntry]:
+def _register(state: State, pen: Pen, author: Author, administrator: SigningKey | None) -> list[SignedEntry]:
     """What makes the ledger know the publisher and its first signing keys, as far as it does not."""
     entries = []
     if find_publisher(state, author.identity) is None:
+        if administrator is None:
+            name = format_identity(author.identity)
+            raise InvalidEntry(
+                f"This ledger knows no publisher {name}.",
+                fix=f"Let an administrator register it: anchor network register {name}",
+            )
         registration = RegisterPublisher(root_key=author.identity)
         entries.append(pen.write(administrator.public.public_key, registration, (administrator,)))
     if needs_root_key(state, author.identity):
@@ -210,13 +263,13 @@ def _get_public(author: Author) -> tuple[Key, ...]:
 # Writing
 
 
-def _sign(chain: Chain, author: Author, body: Container) -> SignedEntry:
+def _sign(chain: Standing, author: Author, body: Container) -> SignedEntry:
     """The author's next entry, by its signing keys."""
     require_current_keys(chain.get_head().state, author)
     return _take_pen(chain).write(author.identity, body, author.signing)
 
 
-def _sign_as_root(chain: Chain, author: Author, body: Container) -> SignedEntry:
+def _sign_as_root(chain: Standing, author: Author, body: Container) -> SignedEntry:
     """The author's next entry, by its root key."""
     if author.root is None:
         raise Misuse("That needs the publisher's root key.", fix="Name it with --root-key.")
@@ -231,7 +284,7 @@ def _encode_reason(reason: str) -> bytes:
     return said
 
 
-def _take_pen(chain: Chain) -> Pen:
+def _take_pen(chain: Standing) -> Pen:
     return Pen(chain.get_head().state, chain.get_next_epoch())
 
 
@@ -247,11 +300,11 @@ def get_version(state: State, name: str) -> ModelVersion:
     return found
 
 
-def find_pending(chain: Chain, publication: Publish) -> ModelVersion | None:
+def find_pending(chain: Standing, publication: Publish) -> ModelVersion | None:
     """The version of this name, where it was recorded and the ledger was interrupted before it was final."""
     state = chain.get_head().state
     index = find_version(state, publication.model, publication.version)
     if index is None:
         return None
     version: ModelVersion = state.versions[index]
-    return version if version.entry >= chain.get_status().final_entries else None
+    return version if version.entry >= chain.get_final_count() else None

@@ -23,13 +23,14 @@ from anchor.bundle.proofs import (
     build_tensor_proof,
 )
 from anchor.consensus.containers.entries import SignedEntry
-from anchor.consensus.containers.ledger import Model, ModelVersion
+from anchor.consensus.containers.ledger import Genesis, Model, ModelVersion
 from anchor.consensus.containers.phase0 import Checkpoint, IndexedAttestation, SignedBeaconBlock, Validator
 from anchor.consensus.weak_subjectivity import compute_expiry_by_slot, compute_expiry_by_timestamp
 from anchor.errors import Misuse, NoSuchRecord
 from anchor.merkle.scope import hash_tree_root
 from anchor.ml.manifest import Manifest, decode_manifest, manifest_root
 from anchor.node.chain import Chain, State, Status
+from anchor.node.ledger_view import LedgerView
 from anchor.node.records import Block, StoredEntry
 from anchor.params import LOGICAL_CLOCK
 
@@ -101,6 +102,11 @@ class Reader:
         mine, others = self._entries, other._entries
         start, stop = self.status.final_entries, min(len(mine), len(others))
         return next((at for at in range(start, stop) if mine[at] != others[at]), stop)
+
+    @cached_property
+    def as_beacon(self) -> LedgerView:
+        """The same moment, as the Beacon API shows it."""
+        return LedgerView(self.chain, self.status)
 
     def refresh(self) -> Reader:
         """This one where the chain has not moved, else a new one."""
@@ -245,6 +251,14 @@ class Reader:
     def get_block(self, root: bytes) -> SignedBeaconBlock:
         """The block with this root. Raises NoSuchRecord."""
         return self.chain.get_block(root)
+
+    def get_genesis(self) -> Genesis:
+        """What the network started from."""
+        return self.chain.genesis
+
+    def get_state(self, root: bytes) -> bytes:
+        """The encoding of the state after a block on the chain. Raises NoSuchRecord."""
+        return self.chain.scope.encode(self.chain.get_state(root))
 
     def list_evidence(self, after: int) -> Page[tuple[int, str, Any]]:
         """Slashings in the next EVIDENCE_BLOCKS blocks of slot `after` and later: slot, kind, operation."""

@@ -9,7 +9,7 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 
@@ -30,10 +30,19 @@ SPARE_FILES: Final = 256
 
 @asynccontextmanager
 async def serving(
-    front: Front, host: str, port: int, *, tls: ssl.SSLContext | None = None, doors: Doors | None = None
+    front: Front[Any],
+    app: web.Application,
+    host: str,
+    port: int,
+    *,
+    tls: ssl.SSLContext | None = None,
+    doors: Doors | None = None,
 ) -> AsyncIterator[int]:
-    """Serves for the length of the body, which is told the port. Raises Unavailable when it is taken."""
-    runner = web.AppRunner(build_app(front), handle_signals=False, shutdown_timeout=STOP_SECONDS)
+    """Serves an application for the length of the body, which is told the port.
+
+    Raises Unavailable when the port is taken.
+    """
+    runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=STOP_SECONDS)
     await runner.setup()
     server, counted = runner.server, doors or Doors()
     if server is None:
@@ -55,7 +64,7 @@ async def serving(
         await runner.cleanup()
 
 
-async def run_node(node: Node, front: Front, host: str, port: int, tls: ssl.SSLContext | None) -> None:
+async def run_node(node: Node, front: Front[Node], host: str, port: int, tls: ssl.SSLContext | None) -> None:
     """Serves until SIGTERM or SIGINT. Raises what ends the node's own work."""
     _allow_files()
     stop = asyncio.Event()
@@ -64,7 +73,7 @@ async def run_node(node: Node, front: Front, host: str, port: int, tls: ssl.SSLC
         loop.add_signal_handler(number, stop.set)
     await node.start()
     try:
-        async with serving(front, host, port, tls=tls) as actual:
+        async with serving(front, build_app(front), host, port, tls=tls) as actual:
             scheme = "https" if tls else "http"
             final = f"0x{node.status.finalized.root.hex()}:{node.status.finalized.epoch}"
             role = "takes entries" if node.takes_entries else "only reads"

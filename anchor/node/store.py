@@ -267,6 +267,10 @@ class Store:
         rows = self._rows((bytes, bytes), "SELECT root, ssz FROM pending ORDER BY arrival")
         return [(root, ssz) for root, ssz in rows]
 
+    def find_block_by_state(self, state_root: bytes) -> Block | None:
+        """The block on the chain that leads to the state with this root."""
+        return self._find_block("SELECT * FROM blocks WHERE substr(ssz, 149, 32) = ?", state_root)
+
     def find_block_before(self, slot: int) -> Block | None:
         """The newest block at or before `slot`."""
         return self._find_block("SELECT * FROM blocks WHERE slot <= ? ORDER BY slot DESC LIMIT 1", slot)

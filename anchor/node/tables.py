@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Of the tables; an older store is brought up to it by MIGRATIONS, a newer one is refused."""
 MIGRATIONS: Final = (
     """
@@ -46,6 +46,9 @@ MIGRATIONS: Final = (
     CREATE INDEX side_blocks_by_slot ON side_blocks (slot);
     CREATE TABLE pending (arrival INTEGER PRIMARY KEY, root BLOB NOT NULL UNIQUE, ssz BLOB NOT NULL);
     CREATE INDEX entries_by_slot ON entries (slot);
+    """,
+    """
+    CREATE INDEX blocks_by_state ON blocks (substr(ssz, 149, 32));  -- root of the state that it leads to
     """,
 )
 """MIGRATIONS[v] brings tables of version v to v + 1."""

@@ -7,6 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
+from anchor.node.app import build_beacon_app, build_front
+from anchor.node.clock import Clock
+from anchor.node.operators import Operators
+from anchor.node.server import serving
+from anchor.node.synced import SyncedNode, SyncedView
+
 SSZ, JSON = "application/octet-stream", "application/json"
 
 
@@ -66,6 +72,18 @@ class Node:
     @property
     def paths(self) -> list[str]:
         return [path for path, _ in self.requests]
+
+
+@asynccontextmanager
+async def serving_view(view: SyncedView, clock: Clock) -> AsyncIterator[tuple[SyncedNode, str]]:
+    """Our own node over a view, as `anchor sync --serve` runs it; and its address."""
+    node = SyncedNode(view, clock)
+    front = build_front(node, Operators(), rate=0)
+    try:
+        async with serving(front, build_beacon_app(front), "127.0.0.1", 0) as port:
+            yield node, f"http://127.0.0.1:{port}"
+    finally:
+        node.close()
 
 
 @asynccontextmanager

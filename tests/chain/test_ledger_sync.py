@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from aiohttp import web
 
 from anchor.chain.beacon.checkpoint import VerifiedCheckpoint, verify_pair
 from anchor.chain.beacon.networks import from_config
 from anchor.chain.beacon.sync import Settings, sync_checkpoint
 from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.errors import StaleTrust
-from anchor.node.api.beacon import create_app
-from anchor.node.api.view import View
+from anchor.node.clock import ManualClock
+from anchor.node.synced import SyncedView
 from tests.chain.conftest import MakeClient
+from tests.chain.nodes import serving_view
 from tests.consensus.ledgers import Chain
 
 EPOCH = 8
@@ -43,24 +43,17 @@ def verify(chain: Chain, now: float, *, accept_expired: bool = False) -> Verifie
 async def test_a_ledger_is_synced_from(ledger: Chain, connect: MakeClient) -> None:
     now = ledger.state.timestamp + 60.0
     own = verify(ledger, now)
-    runner = web.AppRunner(create_app(View(own), lambda: now), access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    async with serving_view(SyncedView([own]), ManualClock(int(now))) as (_, url):
         found = await sync_checkpoint([connect(url)], own.checkpoint, Settings(), now)
-    finally:
-        await runner.cleanup()
     assert found.block.fork.name == "ledger"
     assert found.state_bytes == own.state_bytes
 
 
 def test_its_health_is_judged_by_its_timestamp(ledger: Chain) -> None:
-    view, second = View(verify(ledger, ledger.state.timestamp)), ledger.state.network.seconds_per_slot
-    at = ledger.state.timestamp
-    assert (view.get_lag(at), view.get_distance(at), view.is_healthy(at)) == (0, 0, True)
-    later = at + 9 * EPOCH * second
-    assert (view.get_lag(later), view.get_distance(later), view.is_healthy(later)) == (9, 72, False)
+    at, second = ledger.state.timestamp, ledger.state.network.seconds_per_slot
+    view = SyncedView([verify(ledger, at)])
+    assert view.get_standing(at) == (16, 0, True)
+    assert view.get_standing(at + 9 * EPOCH * second) == (16, 72, False)
 
 
 def test_its_age_is_judged_by_its_timestamp(ledger: Chain) -> None:

@@ -102,6 +102,14 @@ def test_case_13_an_alias_is_no_missing_data(tmp_path: Path) -> None:
     )
 
 
+def test_case_13_tensors_that_cannot_be_read_are_not_said_to_be_missing(tmp_path: Path) -> None:
+    stored = {"model.safetensors": safetensors(TWO), "vocabulary.txt": b"a"}
+    pickled = {"pytorch_model.bin": b"PK\3\4", "vocabulary.txt": b"b"}
+    difference = compare(tmp_path, pickled, stored)
+    assert difference.unread == ("pytorch_model.bin",)
+    assert compare(tmp_path / "again", stored | pickled, stored | pickled).unread == ()
+
+
 def test_swapped_names_are_changes_not_renames(tmp_path: Path) -> None:
     pair = {"a": ("U8", [1], b"1"), "b": ("U8", [1], b"2")}
     swapped = {"a": pair["b"], "b": pair["a"]}

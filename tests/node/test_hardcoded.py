@@ -19,6 +19,7 @@ from anchor.consensus.hardcoded import Table
 from anchor.errors import InvalidCheckpoint
 from anchor.node.backup import export_ledger, import_ledger
 from anchor.node.clock import ManualClock
+from anchor.node.embedded import Embedded
 from anchor.node.folder import open_reader
 from anchor.node.node import Node
 from tests.chain.captures import ALTAIR, Capture
@@ -63,7 +64,8 @@ async def test_no_ledger_against_the_code(
         import_ledger(backup, tmp_path / "again", take_over=False, now=NOW)
     assert not (tmp_path / "again").exists()
     for own in (None, seed):
-        node = Node(folder, own, ManualClock(NOW))
+        clock = ManualClock(NOW)
+        node = Node(folder, None if own is None else Embedded(folder, own, clock), clock)
         with pytest.raises(InvalidCheckpoint, match="at 2, where"):
             await node.start()
         await node.stop()

@@ -8,6 +8,7 @@ import os
 import pytest
 
 from anchor.consensus.bls_backends import ORDER
+from anchor.consensus.text import parse_identity
 from anchor.errors import MalformedFile, Misuse
 from anchor.node import keys
 from anchor.node.keys import (
@@ -100,6 +101,23 @@ def test_cut_or_foreign_files_are_refused() -> None:
     for other in (b"[]", b"null", b'{"kdf": 1}', b"[" * 4000, b"\xff"):
         with pytest.raises(MalformedFile, match="no key file"):
             decode_key_file(other, "k")
+
+
+@pytest.mark.parametrize(
+    "data", [b"-----BEGIN PRIVATE KEY-----\nMIIG/gIB", b"-----BEGIN RSA PRIVATE KEY-----\n", b"ssh-rsa AAAA"]
+)
+def test_case_45_an_rsa_key_is_told_from_a_damaged_one(data: bytes) -> None:
+    with pytest.raises(MalformedFile, match="no key file of anchor's: it is a key of another") as caught:
+        decode_key_file(data, "rsa.pem")
+    assert "anchor keygen" in caught.value.fix
+
+
+@pytest.mark.parametrize("text", ["-----BEGIN PUBLIC KEY-----\nMIIB", "ssh-rsa AAAAB3Nz", "rsa:30820122", ""])
+def test_case_45_an_rsa_key_names_no_publisher(text: str) -> None:
+    with pytest.raises(Misuse, match="names no publisher") as caught:
+        parse_identity(text + "A" * 500)
+    assert len(caught.value.what) < 120
+    assert "ed25519:" in caught.value.fix
 
 
 def _expand(key: bytes, info: bytes, size: int) -> bytes:

@@ -12,7 +12,7 @@ from anchor.consensus.containers.entries import KINDS, Entry, Key, RotateKeys, S
 from anchor.merkle.scope import schema_of
 from anchor.merkle.union import Selected
 from anchor.node.chain import Chain
-from anchor.node.store import StoredEntry
+from anchor.node.records import StoredEntry
 from tests.node.commands import Run, publish_model, read_result
 
 ROTATE = ("keys", "rotate", "--key", "alice-2.key", "--root-key", "alice.key.root")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from anchor.chain.beacon.checkpoint import find_block_fork, find_state_fork, read_state_head
 from anchor.chain.beacon.networks import Fork, Network
@@ -20,6 +20,7 @@ from anchor.merkle.scope import schema_of
 from anchor.merkle.ssz import Schema
 from anchor.types import Root, Slot
 
+T = TypeVar("T")
 SSZ: Final = "application/octet-stream"
 JSON: Final = "application/json"
 DIGITS: Final = 20
@@ -92,11 +93,23 @@ def read_header(answer: Answer) -> BeaconBlockHeader:
     data = read_data(answer)
     signed = data.get("header") if isinstance(data, dict) else None
     message = signed.get("message") if isinstance(signed, dict) else None
+    header: BeaconBlockHeader = _read_json(answer, schema_of(BeaconBlockHeader), message)
+    return header
+
+
+def read_record(answer: Answer, schema: Schema[T]) -> T:
+    """A record that has one form on all forks. Raises MalformedAnswer, MalformedSSZ."""
+    if answer.content_type == SSZ:
+        return schema.decode(answer.body)
+    return _read_json(answer, schema, read_data(answer))
+
+
+def _read_json(answer: Answer, schema: Schema[T], data: Json) -> T:
     try:
-        header: BeaconBlockHeader = from_json(schema_of(BeaconBlockHeader), message)
+        read: T = from_json(schema, data)
     except MalformedSSZ as error:
         raise MalformedAnswer(f"{answer.what}: {error.what}") from None
-    return header
+    return read
 
 
 def to_block_bytes(network: Network, answer: Answer) -> bytes:
@@ -207,10 +220,7 @@ def _require_version(answer: Answer, fork: Fork, version: Any) -> None:
 
 
 def _convert(answer: Answer, schema: Schema[Any], data: Json) -> bytes:
-    try:
-        return schema.encode(from_json(schema, data))
-    except MalformedSSZ as error:
-        raise MalformedAnswer(f"{answer.what}: {error.what}") from None
+    return schema.encode(_read_json(answer, schema, data))
 
 
 def _unexpected(answer: Answer) -> MalformedAnswer:

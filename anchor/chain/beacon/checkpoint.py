@@ -18,16 +18,16 @@ A state and its block hold to a trusted `root:epoch` when, in this order,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
+from anchor.bundle.verify import CLOCK_SKEW
 from anchor.chain.beacon.networks import Fork, Network, verify_genesis
 from anchor.consensus.containers.phase0 import BeaconBlockHeader, Checkpoint
 from anchor.consensus.hardcoded import TABLES, Table, get_table, look_back, verify_branch
 from anchor.consensus.weak_subjectivity import compute_expiry_by_timestamp, compute_weak_subjectivity_period
 from anchor.errors import InvalidCheckpoint, MalformedSSZ, StaleTrust, WrongNetwork
 from anchor.merkle.scope import hash_tree_root
-from anchor.params import LOGICAL_CLOCK
 from anchor.types import Epoch, Root, Slot, Version
 
 STATE_HEAD: Final = 176
@@ -189,7 +189,7 @@ def verify_checkpoint(
     verify_branch(get_table(head.genesis_validators_root, tables), past)
     period = compute_weak_subjectivity_period(fork, record)
     known = network.with_genesis(head.genesis_validators_root, head.genesis_time)
-    known = replace(known, has_logical_clock=_has_logical_clock(record))
+    known = known.with_clock(record.network) if known.is_ledger else known
     _verify_clock(known, checkpoint, record, now)
     is_expired = _verify_age(known, record, block.slot, period, now, accept_expired)
     return VerifiedCheckpoint(known, checkpoint, block, record, state, period, is_expired)
@@ -215,13 +215,14 @@ def _fill(header: BeaconBlockHeader, block: VerifiedBlock) -> Root:
     return hash_tree_root(header.replace(state_root=block.state_root))
 
 
-def _has_logical_clock(state: Any) -> bool:
-    return "network" in state.fields and state.network.clock == LOGICAL_CLOCK
-
-
 def _verify_clock(network: Network, checkpoint: Checkpoint, state: Any, now: float) -> None:
     """Neither the state nor the epoch that is claimed for it is in the future."""
-    if _has_logical_clock(state):
+    if network.is_ledger and state.timestamp > now + CLOCK_SKEW:
+        raise InvalidCheckpoint(
+            f"The state was made {int(state.timestamp - now)} seconds ahead of this machine's clock.",
+            fix="Set the clock.",
+        )
+    if network.has_logical_clock:
         return
     current = network.compute_slot(now)
     start = checkpoint.epoch * network.preset.SLOTS_PER_EPOCH
@@ -238,7 +239,7 @@ def _verify_age(
 ) -> bool:
     """Whether the period is over. Raises StaleTrust where that is not accepted."""
     size = network.preset.SLOTS_PER_EPOCH
-    if _has_logical_clock(state):
+    if network.has_logical_clock:
         seconds = state.network.seconds_per_slot
         is_expired = now >= compute_expiry_by_timestamp(state.timestamp, period, seconds, size)
         age = f"of {int(now) - state.timestamp} seconds ago"
@@ -251,6 +252,6 @@ def _verify_age(
         raise StaleTrust(
             f"The checkpoint is {age}: its weak-subjectivity period of {period} epochs is over, and who has "
             "left since could forge what follows.",
-            fix="Take a newer checkpoint from a source that you trust (or say --accept-expired).",
+            fix="Take a newer checkpoint from a source that you trust (or say --allow-stale-trust).",
         )
     return is_expired

@@ -97,7 +97,7 @@ class Follower:
             raise StaleTrust(
                 f"The trusted block is of epoch {epoch}, and it is epoch {current}: more than the {period} "
                 "epochs that hold for every registry.",
-                fix="Sync with a state, take a newer checkpoint, or say --accept-expired.",
+                fix="Sync with a state, take a newer checkpoint, or say --allow-stale-trust.",
             )
 
     def apply(
@@ -185,7 +185,7 @@ async def advance(client: Client, follower: Follower, followed: Followed, now: f
     """
     network, slot = follower.network, follower.network.compute_slot(now)
     answer = await client.get("the finality update", f"{ROOT}/finality_update", accept=ACCEPT)
-    newest = to_light_client_record(network, answer, "LightClientFinalityUpdate")
+    newest = await asyncio.to_thread(to_light_client_record, network, answer, "LightClientFinalityUpdate")
     period = follower.forms.compute_sync_committee_period_at_slot
     target = min(period(newest.signature_slot), period(slot + CLOCK_TOLERANCE))
     while True:
@@ -212,7 +212,7 @@ async def _get_updates(
         if start < stop:
             raise
         return followed
-    updates = to_light_client_updates(follower.network, answer)
+    updates = await asyncio.to_thread(to_light_client_updates, follower.network, answer)
     if len(updates) > count:
         raise InvalidUpdate(f"{client.label} gave {len(updates)} updates where {count} were asked for.")
     for update in updates:
@@ -225,12 +225,13 @@ async def _take(client: Client, follower: Follower, followed: Followed, update: 
     final = get_finalized(update)
     entry = None if final is None else follower.find_passed_by(followed.finalized, final)
     if entry is None or final is None:
-        return follower.apply(followed, update, slot)
+        return await asyncio.to_thread(follower.apply, followed, update, slot)
     follower.client.verify_light_client_update(
         followed.store, update, slot + CLOCK_TOLERANCE
     )  # before asking
     start = entry.epoch * follower.network.preset.SLOTS_PER_EPOCH
-    return follower.apply(followed, update, slot, await _get_ancestors(client, final.beacon, start))
+    ancestors = await _get_ancestors(client, final.beacon, start)
+    return await asyncio.to_thread(follower.apply, followed, update, slot, ancestors)
 
 
 async def _get_ancestors(client: Client, header: BeaconBlockHeader, start: Slot) -> list[BeaconBlockHeader]:

@@ -13,12 +13,21 @@ from typing import Any, Final
 
 from anchor.consensus import hardcoded
 from anchor.consensus.bls import Bls
+from anchor.consensus.containers.ledger import Network as LedgerNetwork
 from anchor.consensus.fork_epochs import FORK_NAMES, get_fork_epoch, get_fork_name, get_fork_version
-from anchor.consensus.presets import MAINNET, MAINNET_CONFIG, Config, Preset, get_preset
+from anchor.consensus.presets import (
+    LEDGER,
+    MAINNET,
+    MAINNET_CONFIG,
+    Config,
+    Preset,
+    get_preset,
+    make_ledger_config,
+)
 from anchor.errors import Misuse, WrongNetwork
 from anchor.merkle.container import Container
 from anchor.merkle.scope import Scope
-from anchor.params import FAR_FUTURE_EPOCH, UINT64_MAX
+from anchor.params import FAR_FUTURE_EPOCH, LOGICAL_CLOCK, UINT64_MAX
 from anchor.types import Epoch, Root, Slot, Version
 
 Fork = Any
@@ -50,26 +59,31 @@ class Network:
     has_logical_clock: bool = False
     """Whether slots pass only when blocks are made (a ledger's choice, which its state tells)."""
 
+    @property
+    def is_ledger(self) -> bool:
+        """Whether it is a ledger, and no network of Ethereum's."""
+        return self.preset.name == LEDGER.name
+
     @cached_property
     def forks(self) -> dict[str, Fork]:
         """The rules of every fork that is scheduled, by name, in order."""
         from anchor.consensus.forks.ledger import Ledger
         from anchor.consensus.forks.schedule import FORKS
 
-        if self.preset.name == "ledger":
+        if self.is_ledger:
             return {"ledger": Ledger(self.preset, self.config, Bls())}
         kinds = [kind for kind in FORKS if get_fork_epoch(self.config, kind.name) < FAR_FUTURE_EPOCH]
         return {kind.name: kind(self.preset, self.config, Bls()) for kind in kinds}
 
     def get_fork_at_slot(self, slot: Slot) -> Fork:
         """The rules that hold in `slot`."""
-        if "ledger" in self.forks:
+        if self.is_ledger:
             return self.forks["ledger"]
         return self.forks[get_fork_name(self.config, self.compute_epoch_at_slot(slot))]
 
     def get_version(self, fork: Fork) -> Version:
         """The version of a fork of this network."""
-        return get_fork_version(self.config, "altair" if fork.name == "ledger" else fork.name)
+        return get_fork_version(self.config, "altair" if self.is_ledger else fork.name)
 
     def compute_epoch_at_slot(self, slot: Slot) -> Epoch:
         """The epoch that `slot` lies in."""
@@ -81,11 +95,21 @@ class Network:
             return UINT64_MAX
         return max(0, int(now) - (self.genesis_time or 0)) // max(1, self.config.seconds_per_slot)
 
+    def with_clock(self, record: LedgerNetwork) -> Network:
+        """This ledger, as one of its states describes it. Raises WrongNetwork for slots of another length."""
+        if record.seconds_per_slot != self.config.seconds_per_slot:
+            raise WrongNetwork(
+                f"A slot of {self.name} has {record.seconds_per_slot} seconds by its state, and "
+                f"{self.config.seconds_per_slot} by its configuration.",
+                fix="Use another endpoint.",
+            )
+        return replace(self, has_logical_clock=record.clock == LOGICAL_CLOCK, is_claimed=False)
+
     def with_genesis(self, root: Root, time: int) -> Network:
         """This network, with the genesis that an endpoint states, where none is known."""
         if self.genesis_validators_root is not None:
             return self
-        name = f"{self.name}-{root[:4].hex()}"
+        name = self.name if self.is_ledger else f"{self.name}-{root[:4].hex()}"
         return replace(self, name=name, genesis_validators_root=root, genesis_time=time)
 
 
@@ -149,11 +173,14 @@ def find_network(name: str) -> Network:
 
 
 def from_config(values: Spec, *, is_claimed: bool = False) -> Network:
-    """The network that a configuration describes. Raises Misuse, WrongNetwork for other sizes."""
+    """The network that a configuration describes. Raises Misuse, WrongNetwork for other sizes.
+
+    Of a ledger's only the fork version and the slot are its own: what is more is in the code.
+    """
     config = Config.from_mapping(values)
-    network = Network(
-        str(config.CONFIG_NAME), get_preset(str(config.PRESET_BASE)), config, None, None, is_claimed
-    )
+    if LEDGER.name == config.PRESET_BASE:
+        config = make_ledger_config(config.GENESIS_FORK_VERSION, config.seconds_per_slot)
+    network = Network(config.name, get_preset(str(config.PRESET_BASE)), config, None, None, is_claimed)
     verify_spec(network, values)
     return network
 
@@ -166,7 +193,7 @@ def identify(spec: Spec, root: Root, time: int) -> Network:
     return from_config(spec, is_claimed=True).with_genesis(root, time)
 
 
-def verify_genesis(network: Network, root: Root, time: int) -> None:
+def verify_genesis(network: Network, root: Root, time: int | None) -> None:
     """Raises WrongNetwork where another genesis is named than this network's. Both are told."""
     if network.genesis_validators_root not in (None, root):
         raise WrongNetwork(
@@ -174,7 +201,7 @@ def verify_genesis(network: Network, root: Root, time: int) -> None:
             f"0x{(network.genesis_validators_root or b'').hex()}.",
             fix="Give an endpoint of your network, or name the other with --network.",
         )
-    if network.genesis_time not in (None, time):
+    if None not in (network.genesis_time, time) and network.genesis_time != time:
         raise WrongNetwork(
             f"It is another network: genesis time {time}, and {network.name} has {network.genesis_time}."
         )

@@ -1,10 +1,14 @@
-"""The driver: asks endpoints in turn until one gives what holds, and tells why the others did not."""
+"""The driver: asks endpoints in turn until one gives what holds, and tells why the others did not.
+
+What takes long is done in another thread: whoever serves meanwhile goes on to answer.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeVar
 
 from anchor.chain.beacon.answers import (
@@ -19,8 +23,9 @@ from anchor.chain.beacon.answers import (
 )
 from anchor.chain.beacon.checkpoint import VerifiedBlock, VerifiedCheckpoint, verify_block, verify_checkpoint
 from anchor.chain.beacon.claims import Claim
-from anchor.chain.beacon.follow import Follower, advance, get_bootstrap
+from anchor.chain.beacon.follow import advance
 from anchor.chain.beacon.http import ACCEPT, MIB, Client, Progress, show_nothing
+from anchor.chain.beacon.light import start_light
 from anchor.chain.beacon.networks import Network, identify, verify_genesis, verify_spec
 from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.errors import (
@@ -118,10 +123,9 @@ async def _sync_newer(
     missing: NotServed,
 ) -> VerifiedCheckpoint:
     """The newest final checkpoint, proven by light client, where the trusted state is gone."""
-    follower = Follower(network)
+    expired = settings.accept_expired
     try:
-        followed = follower.start_from_bootstrap(checkpoint, await get_bootstrap(client, network, checkpoint))
-        follower.verify_floor(followed, now, settings.accept_expired)
+        follower, followed = await start_light(client, network, checkpoint, now, accept_expired=expired)
         followed = await advance(client, follower, followed, now)
         newer = follower.to_checkpoint(followed.finalized)
     except Unavailable as error:
@@ -143,7 +147,8 @@ async def get_block(client: Client, network: Network, checkpoint: Checkpoint) ->
     """The trusted block, asked for by its root. Raises AnchorError."""
     path = f"/eth/v2/beacon/blocks/0x{checkpoint.root.hex()}"
     answer = await client.get("the trusted block", path, accept=ACCEPT, limit=MAX_BLOCK)
-    block = verify_block(network, checkpoint, to_block_bytes(network, answer))
+    data = await asyncio.to_thread(to_block_bytes, network, answer)
+    block = await asyncio.to_thread(verify_block, network, checkpoint, data)
     await _require_no_later_block(client, network, checkpoint, block)
     return block
 
@@ -188,8 +193,9 @@ async def get_state(
         path, limit = f"/eth/v2/debug/beacon/states/{state_id}", MAX_STATE
         progress, expired = settings.progress, settings.accept_expired
         answer = await client.get("the state", path, accept=ACCEPT, limit=limit, progress=progress)
-        state = to_state_bytes(network, answer)
-        return verify_checkpoint(network, checkpoint, block, state, now=now, accept_expired=expired)
+        state = await asyncio.to_thread(to_state_bytes, network, answer)
+        verify = partial(verify_checkpoint, now=now, accept_expired=expired)
+        return await asyncio.to_thread(verify, network, checkpoint, block, state)
 
     try:
         return await ask(f"0x{block.state_root.hex()}")

@@ -43,6 +43,8 @@ COMMON: Final = {
     503: "The node is busy, stops, or cannot use its store now.",
 }
 """What a status says."""
+BEACON: Final = "/eth/"
+"""Where the Beacon API is: its errors have its own form."""
 WORDS: Final = {404: "There is nothing at this path.", 405: "This path does not take that method."}
 
 
@@ -64,27 +66,28 @@ class Refused(AnchorError):
         """Whether the connection ends with it: the rest of a body is not worth reading."""
 
 
-def show_failure(error: AnchorError) -> web.Response:
-    """The answer that tells of `error`."""
+def show_failure(error: AnchorError, path: str) -> web.Response:
+    """The answer that tells of `error` at a path."""
     if isinstance(error, Refused):
-        response = _answer(error.status, "Refused", error.what, error.fix, error.headers)
+        response = _answer(path, error.status, "Refused", error, error.headers)
         if error.closes:
             response.force_close()
         return response
     status = next(status for kind, status in STATUSES if isinstance(error, kind))
     headers = {"Retry-After": "1"} if status == 503 else {}
-    return _answer(status, type(error).__name__, error.what, error.fix, headers)
+    return _answer(path, status, type(error).__name__, error, headers)
 
 
-def show_http_failure(error: web.HTTPException) -> web.Response:
+def show_http_failure(error: web.HTTPException, path: str) -> web.Response:
     """The same form for what aiohttp refuses: unknown paths and methods."""
     headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
-    return _answer(
-        error.status, "Refused", WORDS.get(error.status, error.reason), "See: /openapi.json", headers
-    )
+    told = AnchorError(WORDS.get(error.status, error.reason), fix="See: /openapi.json")
+    return _answer(path, error.status, "Refused", told, headers)
 
 
-def _answer(status: int, kind: str, what: str, fix: str, headers: dict[str, str]) -> web.Response:
-    details: dict[str, Any] = {"code": status, "kind": kind, "what": what, "fix": fix}
+def _answer(path: str, status: int, kind: str, error: AnchorError, headers: dict[str, str]) -> web.Response:
+    details: dict[str, Any] = {"code": status, "kind": kind, "what": error.what, "fix": error.fix}
+    if path.startswith(BEACON):
+        details = {"code": status, "message": str(error)}
     headers = {"Cache-Control": "no-store", **headers}
     return web.Response(body=json.dumps(details).encode(), status=status, content_type=JSON, headers=headers)

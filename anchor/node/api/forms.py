@@ -20,6 +20,7 @@ TEXT: Final = {"type": "string"}
 TIME: Final = {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"}
 FLAG: Final = {"type": "boolean"}
 CHECKPOINT: Final = {"type": "string", "pattern": "^0x[0-9a-f]{64}:[0-9]+$"}
+BEACON_ERROR: Final = record({"code": COUNT, "message": TEXT})
 IDENTITY: Final = {"type": "string", "pattern": f"^{PREFIX}[0-9a-f]{{64}}$"}
 STAGE: Final = {"type": "string", "enum": list(STAGES)}
 

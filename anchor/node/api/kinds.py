@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from anchor.consensus.text import parse_checkpoint
 from anchor.errors import Misuse
-from anchor.node.events import TOPICS
+from anchor.node.events import FINALIZED_CHECKPOINT, TOPICS
 
 MAX_NUMBER: Final = (1 << 53) - 1
 """The largest number that every JSON reader keeps exactly."""
@@ -45,7 +45,7 @@ def _matching(pattern: str, what: str, longest: int, convert: Callable[[str], An
             raise Misuse(f"{text[:80]!a} is no {what}.")
         return convert(text)
 
-    return Kind(read, {"type": "string", "pattern": f"^{pattern}$", "maxLength": longest})
+    return Kind(read, {"type": "string", "pattern": f"^(?:{pattern})$", "maxLength": longest})
 
 
 def _number(low: int, high: int) -> Kind:
@@ -65,8 +65,15 @@ def _read_text(text: str) -> str:
 
 _NAME: Final = "[a-z0-9][a-z0-9._-]*"
 ROOT: Final = _matching("0x[0-9a-f]{64}", "root", 66, lambda text: bytes.fromhex(text[2:]))
+ANY_ROOT: Final = _matching("0x[0-9a-fA-F]{64}", "root", 66, lambda text: bytes.fromhex(text[2:]))
+CHAIN_ID: Final = _matching(
+    "head|finalized|justified|genesis|0x[0-9a-fA-F]{64}|0|[1-9][0-9]{0,18}", "block or state", 66, str.lower
+)
+"""Of a block or a state, in the Beacon API."""
 NUMBER: Final = _number(0, MAX_NUMBER)
 LIMIT: Final = _number(1, MAX_LIMIT)
+UPDATES: Final = _number(1, MAX_NUMBER)
+"""Of light clients: as many as there are, up to a bound."""
 ORGANISATION: Final = _matching(_NAME, "organisation", 64)
 MODEL: Final = _matching(_NAME, "model", 128)
 VERSION: Final = _matching(_NAME, "version", 64)
@@ -79,6 +86,12 @@ TOPIC_LIST: Final = _matching(
     f"{_TOPIC}(,{_TOPIC})*",
     f"list of topics among {', '.join(TOPICS)}",
     64,
+    lambda text: frozenset(text.split(",")),
+)
+BEACON_TOPICS: Final = _matching(
+    f"{FINALIZED_CHECKPOINT}(,{FINALIZED_CHECKPOINT})*",
+    f"list of topics: here is {FINALIZED_CHECKPOINT}",
+    1024,
     lambda text: frozenset(text.split(",")),
 )
 

@@ -7,6 +7,7 @@ from typing import Final
 from anchor.bundle.proofs import EntryProof
 from anchor.bundle.types import LEDGER_SCOPE
 from anchor.consensus.containers.entries import SignedEntry
+from anchor.consensus.containers.ledger import Genesis
 from anchor.consensus.containers.phase0 import (
     AttesterSlashing,
     IndexedAttestation,
@@ -26,6 +27,8 @@ from anchor.node.reading import Reader
 ENTRY: Final = schema_of(SignedEntry)
 ENTRY_PROOF: Final = LEDGER_SCOPE.schema(EntryProof)
 BLOCK: Final = LEDGER_SCOPE.schema(SignedBeaconBlock)
+GENESIS: Final = schema_of(Genesis)
+STATE: Final = LEDGER_SCOPE.schema("BeaconState")
 VOTE: Final = LEDGER_SCOPE.schema(IndexedAttestation)
 VALIDATOR: Final = LEDGER_SCOPE.schema(Validator)
 SLASHINGS: Final = {
@@ -37,6 +40,16 @@ SLASHINGS: Final = {
 async def get_status(node: Node) -> Reply:
     """How the ledger stands."""
     return Reply(forms.show_status(node.status, node.takes_entries))
+
+
+async def get_genesis(node: Node) -> Reply:
+    """What the network started from."""
+    return Reply(await node.read(Reader.get_genesis), GENESIS)
+
+
+async def get_state(node: Node, root: bytes) -> Reply:
+    """The state after a block."""
+    return Reply(encoded=await node.read(Reader.get_state, root), schema=STATE, root=root)
 
 
 async def get_checkpoints(node: Node) -> Reply:
@@ -119,6 +132,16 @@ ROUTES: Final = (
     Route("GET", f"{_V1}/status", get_status, "Show how the ledger stands", forms.STATUS, "ledger"),
     Route(
         "GET",
+        f"{_V1}/genesis",
+        get_genesis,
+        "Get what the network started from",
+        describe(GENESIS),
+        "ledger",
+        has_ssz=True,
+        cost=5,
+    ),
+    Route(
+        "GET",
         f"{_V1}/checkpoints",
         get_checkpoints,
         "Show the justified, the finalised and the weak-subjectivity checkpoint",
@@ -190,6 +213,18 @@ ROUTES: Final = (
         {"root": ROOT},
         has_ssz=True,
         cost=2,
+        errors=(404,),
+    ),
+    Route(
+        "GET",
+        f"{_V1}/states/{{root}}",
+        get_state,
+        "Get the state after a block: what entries are written against",
+        describe(STATE),
+        "ledger",
+        {"root": ROOT},
+        has_ssz=True,
+        cost=50,
         errors=(404,),
     ),
     Route(

@@ -6,16 +6,28 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from anchor import __version__
-from anchor.node.api import admin, forms, ledger, models, network
+from anchor.node.api import admin, beacon, forms, ledger, light_client, models, network, operations
 from anchor.node.api.describe import describe, record
-from anchor.node.api.failures import COMMON
+from anchor.node.api.failures import BEACON, COMMON
 from anchor.node.api.kinds import Kind, Parameter
-from anchor.node.api.operations import RAW_ROUTES, RawRoute
+from anchor.node.api.listening import EVENTS
+from anchor.node.api.operations import RawRoute
 from anchor.node.api.requests import media_of
 from anchor.node.api.routes import JSON, OPERATOR, SSZ, Body, Route
 
-ROUTES: Final[tuple[Route, ...]] = (*models.ROUTES, *ledger.ROUTES, *network.ROUTES, *admin.ROUTES)
+BEACON_ROUTES: Final[tuple[Route, ...]] = (*beacon.ROUTES, *light_client.ROUTES)
+"""Those that any chain has, a synced one too."""
+BEACON_RAW_ROUTES: Final[tuple[RawRoute, ...]] = beacon.RAW_ROUTES
+ROUTES: Final[tuple[Route, ...]] = (
+    *models.ROUTES,
+    *ledger.ROUTES,
+    *network.ROUTES,
+    *admin.ROUTES,
+    *BEACON_ROUTES,
+)
 """Every route whose answer is a Reply."""
+RAW_ROUTES: Final[tuple[RawRoute, ...]] = (*operations.RAW_ROUTES, *BEACON_RAW_ROUTES)
+"""Every other one, but for the page and the document."""
 DESCRIPTION: Final = (
     "A node of a ledger of models. Nothing it says need be believed: bundles and proofs are checked by "
     "whoever asks, from a checkpoint that they trust. Records are had as JSON (numbers as decimal strings, "
@@ -43,7 +55,7 @@ def build_document() -> dict[str, Any]:
         "info": {"title": "anchor", "version": __version__, "description": DESCRIPTION},
         "paths": paths,
         "components": {
-            "schemas": {"Error": forms.ERROR},
+            "schemas": {"Error": forms.ERROR, "BeaconError": forms.BEACON_ERROR},
             "securitySchemes": {"operator": {"type": "http", "scheme": "bearer"}},
         },
     }
@@ -56,7 +68,7 @@ def _describe_route(route: Route) -> dict[str, Any]:
         "summary": route.summary,
         "tags": [route.tag],
         "parameters": [*_describe_parts(route.parts), *_describe_query(route.query)],
-        "responses": successes | _describe_errors(_errors_of(route)),
+        "responses": _describe_errors(route.path, _errors_of(route)) | successes,
     }
     if route.body is not None:
         described["requestBody"] = {"required": True, "content": _describe_body(route.body)}
@@ -76,16 +88,17 @@ def _errors_of(route: Route) -> set[int]:
 
 
 def _describe_success(route: Route, status: int) -> dict[str, Any]:
-    fields = {"data": route.answer} | ({"next": _PAGE_END} if route.is_page else {})
-    content: dict[str, Any] = {JSON: {"schema": record(fields)}}
+    fields = {**route.marks, "data": route.answer} | ({"next": _PAGE_END} if route.is_page else {})
+    content: dict[str, Any] = {JSON: {"schema": route.answer if route.is_bare else record(fields)}}
     if route.has_ssz:
         content[SSZ] = {"schema": BINARY}
-    words = {200: "Done", 201: "Made", 202: "Accepted"}
+    words = {200: "Done", 201: "Made", 202: "Accepted", 503: "All is not well."}
     return {"description": words[status], "content": content}
 
 
-def _describe_errors(statuses: Iterable[int]) -> dict[str, Any]:
-    schema = {"$ref": "#/components/schemas/Error"}
+def _describe_errors(path: str, statuses: Iterable[int]) -> dict[str, Any]:
+    name = "BeaconError" if path.startswith(BEACON) else "Error"
+    schema = {"$ref": f"#/components/schemas/{name}"}
     return {
         str(status): {"description": COMMON[status], "content": {JSON: {"schema": schema}}}
         for status in sorted(statuses)
@@ -126,10 +139,10 @@ def _describe_body(body: Body) -> dict[str, Any]:
 
 
 def _describe_raw(route: RawRoute) -> dict[str, Any]:
-    described = _describe_page(route.summary, route.media, route.answer)
+    described = _describe_page(route.summary, route.media, route.answer, route.path)
     described["tags"] = [route.tag]
     described["parameters"] = _describe_query(route.query)
-    if 503 in route.statuses and route.media == JSON:  # the same form, whatever it says
+    if 503 in route.statuses and route.media != EVENTS:  # the same form, whatever it says
         described["responses"]["503"] = {**described["responses"]["200"], "description": "All is not well."}
     return described
 
@@ -138,14 +151,14 @@ def _describe_peering() -> dict[str, Any]:
     return {
         "summary": "Connect as a peer, by websocket (specs/06-network)",
         "tags": ["network"],
-        "responses": {"101": {"description": "Upgraded"}} | _describe_errors((400, 404, 429, 503)),
+        "responses": {"101": {"description": "Upgraded"}} | _describe_errors(PEER, (400, 404, 429, 503)),
     }
 
 
-def _describe_page(summary: str, media: str, answer: dict[str, Any]) -> dict[str, Any]:
+def _describe_page(summary: str, media: str, answer: dict[str, Any], path: str = "/") -> dict[str, Any]:
     success = {"description": "Done", "content": {media: {"schema": answer}}}
     return {
         "summary": summary,
         "tags": ["operations"],
-        "responses": {"200": success} | _describe_errors((400, 429, 503)),
+        "responses": {"200": success} | _describe_errors(path, (400, 429, 503)),
     }

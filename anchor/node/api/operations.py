@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import resource
 import sys
@@ -15,15 +14,12 @@ from aiohttp import web
 from anchor.node.api import forms
 from anchor.node.api.answering import Front
 from anchor.node.api.failures import Refused
-from anchor.node.api.kinds import NUMBER, TOPIC_LIST, Parameter
+from anchor.node.api.kinds import TOPIC_LIST, Parameter
+from anchor.node.api.listening import EVENTS, stream_events
 from anchor.node.api.routes import JSON
-from anchor.node.events import TOPICS, Event
+from anchor.node.events import TOPICS
 from anchor.node.metrics import CONTENT_TYPE, format_gauges
-
-BEAT_SECONDS: Final = 15.0
-"""Between two signs of life to a listener."""
-WRITE_SECONDS: Final = 20.0
-EVENTS: Final = "text/event-stream"
+from anchor.node.node import Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +27,7 @@ class RawRoute:
     """A route whose answer is no `Reply`."""
 
     path: str
-    handler: Callable[[Front, web.Request], Awaitable[web.StreamResponse]]
+    handler: Callable[[Front[Any], web.Request], Awaitable[web.StreamResponse]]
     summary: str
     media: str
     answer: dict[str, Any]
@@ -41,14 +37,14 @@ class RawRoute:
     statuses: tuple[int, ...] = (200,)
 
 
-async def get_health(front: Front, _: web.Request) -> web.StreamResponse:
+async def get_health(front: Front[Node], _: web.Request) -> web.StreamResponse:
     """Whether all is well, in words: 200, or 503."""
     health = front.node.judge_health()
     document = {"status": "ok" if health.is_good else "bad", "words": health.words}
     return _answer(json.dumps(document), JSON, 200 if health.is_good else 503)
 
 
-async def get_metrics(front: Front, _: web.Request) -> web.StreamResponse:
+async def get_metrics(front: Front[Node], _: web.Request) -> web.StreamResponse:
     """Counters and gauges."""
     lines = [*format_gauges(_measure(front)), *front.counter.format(), *front.node.count()]
     return web.Response(
@@ -57,7 +53,7 @@ async def get_metrics(front: Front, _: web.Request) -> web.StreamResponse:
     )
 
 
-def _measure(front: Front) -> dict[str, tuple[str, float]]:
+def _measure(front: Front[Node]) -> dict[str, tuple[str, float]]:
     status, health = front.node.status, front.node.judge_health()
     resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     return {
@@ -79,33 +75,10 @@ def _measure(front: Front) -> dict[str, tuple[str, float]]:
     }
 
 
-async def get_events(front: Front, request: web.Request) -> web.StreamResponse:
+async def get_events(front: Front[Node], request: web.Request) -> web.StreamResponse:
     """Events as they happen. Last-Event-ID resumes."""
-    text = request.query.get("topics", ",".join(TOPICS))
-    topics, last = TOPIC_LIST.read(text), request.headers.get("Last-Event-ID")
-    after = None if last is None else NUMBER.read(last)
-    with front.node.events.subscribe(topics, after) as subscription:
-        response = web.StreamResponse(headers={"Content-Type": EVENTS, "Cache-Control": "no-store"})
-        response.enable_chunked_encoding()
-        await response.prepare(request)
-        await response.write(b": these are the ledger's events\n\n")
-        try:
-            while (event := await _wait(subscription.queue)) is not None:
-                await asyncio.wait_for(response.write(event), WRITE_SECONDS)
-        except TimeoutError:
-            request.protocol.force_close()
-        return response
-
-
-async def _wait(queue: asyncio.Queue[Event | None]) -> bytes | None:
-    """The next event in its form, or a sign of life; None at the end."""
-    try:
-        event = await asyncio.wait_for(queue.get(), BEAT_SECONDS)
-    except TimeoutError:
-        return b": still here\n\n"
-    if event is None:
-        return None
-    return f"id: {event.number}\nevent: {event.topic}\ndata: {json.dumps(event.data)}\n\n".encode()
+    topics = TOPIC_LIST.read(",".join(request.query.getall("topics", TOPICS)))
+    return await stream_events(front.node.events, topics, request)
 
 
 def _answer(text: str, media: str, status: int) -> web.Response:
@@ -115,9 +88,8 @@ def _answer(text: str, media: str, status: int) -> web.Response:
 
 def require_no_query(route: RawRoute, request: web.Request) -> None:
     """Raises Refused for a query that the route does not know."""
-    unknown = [name for name in request.query if name not in route.query]
-    if unknown or len(request.query) != len(set(request.query)):
-        raise Refused(400, "The query has what is not known here, or twice.", fix="See: /openapi.json")
+    if any(name not in route.query for name in request.query):
+        raise Refused(400, "The query has what is not known here.", fix="See: /openapi.json")
 
 
 RAW_ROUTES: Final = (

@@ -31,9 +31,18 @@ class Reply:
     """The record's encoding, where that is at hand instead of `data`."""
     root: bytes | None = None
     """Identity of what can never change: kept by caches for good."""
+    tag: bytes | None = None
+    """What tells this data from other data at the same path, where the data is too long to be hashed."""
+    marks: Mapping[str, Any] = field(default_factory=dict)
+    """What stands beside the data in JSON."""
+    headers: Mapping[str, str] = field(default_factory=dict)
     next: int | None = None
     """Of a page: where the next one starts."""
     is_page: bool = False
+    is_bare: bool = False
+    """Whether the JSON is the data itself, with nothing around it."""
+    is_long: bool = False
+    """Too long for JSON: had as SSZ alone."""
     status: int = 200
 
 
@@ -68,7 +77,12 @@ class Route:
     """What stands in the path."""
     query: Mapping[str, Parameter] = field(default_factory=dict)
     body: Body | None = None
+    marks: Mapping[str, Any] = field(default_factory=dict)
+    """JSON Schemas of a reply's marks."""
     has_ssz: bool = False
+    is_bulk: bool = False
+    """Many megabytes: SSZ unless JSON is liked better, and packed where that is asked for."""
+    is_bare: bool = False
     is_page: bool = False
     cost: int = 1
     """What an answer that is not in the cache takes from the asker's allowance."""
@@ -79,3 +93,10 @@ class Route:
     """Of success."""
     errors: tuple[int, ...] = ()
     """Beside those that any route of its sort may give."""
+
+    @property
+    def offers(self) -> tuple[str, ...]:
+        """The forms of an answer, the one for who has no preference first."""
+        if self.is_bulk:
+            return SSZ, JSON
+        return (JSON, SSZ) if self.has_ssz else (JSON,)

@@ -23,7 +23,7 @@ from anchor.consensus.fork_choice.phase0 import Imported
 from anchor.consensus.fork_choice.tree import ForkChoiceNode
 from anchor.consensus.forks.ledger import Ledger
 from anchor.errors import CorruptedLedger, Invalid
-from anchor.node.batches import SNAPSHOT_SLOTS, Made, make_block, make_entries, make_snapshot
+from anchor.node.batches import SNAPSHOT_SLOTS, make_block, make_entries, make_snapshot
 from anchor.node.chain import FOREVER, Chain
 from anchor.node.database import RESTORE
 from anchor.node.records import Batch, Snapshot
@@ -35,6 +35,8 @@ RECENT_SLOTS: Final = 64
 """Of blocks older than that only headers are kept in memory …"""
 MILESTONE: Final = 32
 """… and states of slots that this divides."""
+Link = tuple[bytes, SignedBeaconBlock]
+"""A block with its root."""
 MAX_RIVALS: Final = 2
 """Blocks by one proposer for one slot that are taken from gossip: two show what it did."""
 
@@ -52,6 +54,8 @@ class Branches:
         self.signed: dict[bytes, SignedBeaconBlock] = {}
         """The blocks of the tree that are not old; `get_signed` finds the others in the store."""
         self._told_final = journal.get_final_slot()
+        self.is_settled = True
+        """Whether the head was chosen since the tree changed; where the store failed, it is not yet."""
         self._snapshot_epoch = -1
         """Of the newest block whose state was written down."""
         self._open()
@@ -61,6 +65,7 @@ class Branches:
     def _open(self) -> None:
         state, block = self._get_anchor()
         self.view = self.choice.get_forkchoice_store(state, block)
+        self._pruned = self.view.finalized_checkpoint
         self.view.block_states = self._states = States(self._remake_state, self.view.block_states)
         self.head = self._journal.get_newest_root()
         replaying = LedgerForkChoice(self.trusting_ledger)
@@ -172,7 +177,9 @@ class Branches:
 
     def tick(self, time_ms: int) -> None:
         """Lets time pass; it never goes back."""
+        epoch = self.choice.get_current_store_epoch(self.view)
         self.choice.on_tick(self.view, max(time_ms, self.view.time_ms))
+        self.is_settled &= self.choice.get_current_store_epoch(self.view) == epoch
         self._forget()
 
     def import_run(self, blocks: Sequence[SignedBeaconBlock]) -> list[Imported]:
@@ -183,6 +190,7 @@ class Branches:
         """
         run = self.choice.verify_run(self.view, blocks)
         self._persist(run, blocks)
+        self.is_settled = False
         self.choice.apply_run(self.view, run)
         self.signed.update(zip([imported.root for imported in run], blocks, strict=True))
         self._forget()
@@ -192,54 +200,58 @@ class Branches:
     def settle(self) -> None:
         """Lets the store's chain lead to the head that the fork choice chooses now."""
         head = self.choice.get_head(self.view).root
-        if head == self.head:
-            return
-        path = list(self._find_path(head))[::-1]
-        parent = path[0].block.message.parent_root if path else head
-        self._commit(path, parent, replaces=True)
+        if head != self.head:
+            path = list(self._find_path(head))[::-1]
+            parent = path[0][1].message.parent_root if path else head
+            self._commit(path, parent, head, replaces=True)
+        self.is_settled = True
 
-    def _find_path(self, root: bytes) -> Iterator[Made]:
-        """The blocks that are not on the store's chain, from `root` back."""
+    def _find_path(self, root: bytes) -> Iterator[Link]:
+        """The blocks that are not on the store's chain, from `root` back: finality may have passed some."""
         while not self._is_on_chain(root):
-            yield Made(root, self.get_signed(root), self.view.block_states[root])
-            root = self.view.blocks[root].parent_root
+            signed = self.get_signed(root)
+            yield root, signed
+            root = signed.message.parent_root
 
     def _persist(self, run: Sequence[Imported], blocks: Sequence[SignedBeaconBlock]) -> None:
         """Writes verified blocks down: upon the chain where they follow its head, else beside it."""
-        made = [Made(item.root, signed, item.state) for item, signed in zip(run, blocks, strict=True)]
+        path = [(imported.root, signed) for imported, signed in zip(run, blocks, strict=True)]
         if blocks[0].message.parent_root == self.head:
-            self._commit(made, self.head, replaces=False)
+            self._commit(path, self.head, run[-1].root, replaces=False, state=run[-1].state)
         else:
-            side = tuple([make_block(self.ledger, item) for item in made])
-            self._journal.commit(Batch(side=side))
+            self._journal.commit(Batch(side=tuple([make_block(self.ledger, *link) for link in path])))
 
-    def _commit(self, path: Sequence[Made], parent: bytes, *, replaces: bool) -> None:
-        """Brings the store's chain from `parent` to the end of `path`."""
-        final, epoch = self.get_final_slot(), self.ledger.compute_epoch_at_slot(path[-1].slot) if path else 0
-        is_due = bool(path) and (replaces or final > self._told_final or epoch > self._snapshot_epoch)
+    def _commit(
+        self, path: Sequence[Link], parent: bytes, head: bytes, *, replaces: bool, state: State = None
+    ) -> None:
+        """Brings the store's chain from `parent` along `path` to `head`; its state, if not in the tree."""
+        state = self.view.block_states[head] if state is None else state
+        final, epoch = self.get_final_slot(), self.ledger.get_current_epoch(state)
+        is_due = replaces or final > self._told_final or epoch > self._snapshot_epoch
         batch = Batch(
-            blocks=tuple([make_block(self.ledger, item) for item in path]),
+            blocks=tuple([make_block(self.ledger, *link) for link in path]),
             parent=parent,
             replaces=replaces,
             final=final if final > self._told_final else None,
-            snapshots=self._make_snapshots(path[-1]) if is_due else (),
-            entries=tuple([entry for item in path for entry in make_entries(item)]),
+            snapshots=self._make_snapshots(head, state) if is_due else (),
+            entries=tuple(make_entries([signed for _, signed in path], len(state.entries))),
         )
         self._journal.commit(batch)
-        self.head, self._told_final = path[-1].root if path else parent, final
+        self.head, self._told_final = head, final
         self._snapshot_epoch = epoch if is_due else self._snapshot_epoch
 
-    def _make_snapshots(self, newest: Made) -> tuple[Snapshot, ...]:
+    def _make_snapshots(self, head: bytes, newest: State) -> tuple[Snapshot, ...]:
         """The states that a store is opened with: of the final block and of the newest."""
         root = self.view.finalized_checkpoint.root
         state = self.view.block_states[root]
         kept = state.slot >= self._journal.get_newest_kept_slot() + SNAPSHOT_SLOTS
         final = make_snapshot(self.ledger, root, state, kept=kept)
-        return (final, make_snapshot(self.ledger, newest.root, newest.state, kept=False))
+        return (final, make_snapshot(self.ledger, head, newest, kept=False))
 
     def _forget(self) -> None:
         """Lets go of blocks that finality has left behind, after the fork choice did."""
-        if len(self.signed) >= len(self.view.blocks):
+        if self.view.finalized_checkpoint != self._pruned:
+            self._pruned = self.view.finalized_checkpoint
             self.signed = {root: block for root, block in self.signed.items() if root in self.view.blocks}
 
     def trim(self) -> None:

@@ -7,7 +7,17 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from anchor.errors import CorruptedLedger, Invalid, Premature, RefusedPeer, Unavailable, UnknownParent
+from anchor.consensus.containers.phase0 import SignedBeaconBlock
+from anchor.errors import (
+    CorruptedLedger,
+    Invalid,
+    InvalidTransition,
+    Premature,
+    RefusedPeer,
+    Unavailable,
+    UnknownParent,
+)
+from anchor.node.network.backfill import BACKWARDS, Backfill, prepend_blocks
 from anchor.node.network.company import Company
 from anchor.node.network.messages import Kind, Message, PeerStatus
 from anchor.node.network.outbox import Send
@@ -33,11 +43,15 @@ class CatchingUp:
         company: Company,
         now_ms: Callable[[], int],
         emit: Callable[[Sequence[Send]], None],
+        backfill: Backfill,
     ) -> None:
         self._runner, self._company, self._now_ms, self._emit = runner, company, now_ms, emit
         ledger = runner.engine.ledger
         self.syncer, self.wanted = Syncer(ledger.preset.SLOTS_PER_EPOCH), Wanted()
         self._ledger = ledger
+        self.backfill = backfill
+        self._older: tuple[bytes, list[tuple[bytes, SignedBeaconBlock]]] = (b"", [])
+        """Blocks that came from a peer, and are to be stored before the oldest."""
         self._heads: dict[bytes, bytes] = {}
         """The last head of each peer that was asked for by its root."""
         self._news = asyncio.Event()
@@ -87,6 +101,9 @@ class CatchingUp:
         """
         if message.request & BY_ROOT:
             return self._on_wanted(peer, message)
+        if message.request & BACKWARDS:
+            self._on_older(peer, message)
+            return b""
         if message.kind == Kind.END:
             self.syncer.on_end(peer, message.request)
             self._news.set()
@@ -104,6 +121,14 @@ class CatchingUp:
         if not self.wanted.on_block(peer, message.request, root):
             raise RefusedPeer(f"It gives block 0x{root.hex()}, which it was not asked for.")
         return root
+
+    def _on_older(self, peer: bytes, message: Message) -> None:
+        if message.kind == Kind.END:
+            self._older = (peer, self.backfill.on_end(peer, message.request))
+            self._news.set()
+        else:
+            root = self._ledger.hash_tree_root(message.value.message)
+            self.backfill.on_block(peer, message.request, message.value, root)
 
     # One look
 
@@ -123,6 +148,23 @@ class CatchingUp:
         while (batch := self.syncer.get_ready()) is not None:
             await self._apply(batch)
             self._news.set()
+        if not self.syncer.is_running:
+            await self._go_back()
+
+    async def _go_back(self) -> None:
+        """Gets, when there is nothing newer to do, blocks from before the one that this node joined from."""
+        (peer, blocks), self._older = self._older, (b"", [])
+        if blocks:
+            try:
+                missing = await self._runner.run(prepend_blocks, self._runner.store, blocks)
+            except InvalidTransition as error:
+                self._company.blame(peer, Fault.LIED, error.what)
+            else:
+                self.backfill.on_stored(missing)
+        earliest = {one: int(status.earliest_slot) for one, status in self._company.statuses.items()}
+        ask = self.backfill.get_ask(earliest, self._time())
+        if ask is not None:
+            self._company.ask([ask])
 
     def _want_heads(self, own: Standpoint) -> None:
         """Asks for heads that no gossip brought: a branch beside this node's own, after a partition."""

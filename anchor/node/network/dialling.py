@@ -22,6 +22,8 @@ LOOK_SECONDS: Final = 0.25
 """Between two looks at whom to dial."""
 MAX_DIALS: Final = 8
 """That are not answered yet, at once."""
+COMPLAIN_AT: Final = 3
+"""Failures in a row of an address that the operator listed, after which that is said once."""
 ENOUGH: Final = 2
 """Learnt addresses are dialled until one in so many places is taken: the rest is for those who call."""
 
@@ -33,7 +35,6 @@ class Dialling:
         self._company, self._most, self._converse = company, most, converse
         self._dials: dict[str, asyncio.Task[None]] = {}
         """By address; each lasts as long as its link."""
-        self._complained: set[str] = set()
 
     async def run(self) -> None:
         """Dials, for ever."""
@@ -70,14 +71,12 @@ class Dialling:
 
         async def converse(link: Link) -> None:
             book.on_success(url)
-            self._complained.discard(url)
             await self._converse(link)
 
         try:
             await self._company.links.dial(session, url, converse)
         except AnchorError as error:
-            if book.is_listed(url) and url not in self._complained:
-                self._complained.add(url)
+            if book.is_listed(url) and book.get_failures(url) == COMPLAIN_AT:
                 warn(f"Peer {url} is not connected. {error.what} It is dialled again and again.", url=url)
         finally:
             book.on_failure(url, time.time(), random())  # noqa: S311 (it only spreads nodes apart)

@@ -21,6 +21,7 @@ from anchor.node.clock import Clock
 from anchor.node.logs import tell
 from anchor.node.network import judging
 from anchor.node.network.answering import Answerer
+from anchor.node.network.backfill import Backfill
 from anchor.node.network.catching_up import CatchingUp
 from anchor.node.network.company import Company, Settings
 from anchor.node.network.dialling import Dialling
@@ -47,13 +48,15 @@ ANSWERS: Final = (Kind.BLOCK, Kind.END)
 class Driver:
     """One node's part in its network."""
 
-    def __init__(self, runner: Runner, company: Company, settings: Settings, clock: Clock) -> None:
+    def __init__(
+        self, runner: Runner, backfill: Backfill, company: Company, settings: Settings, clock: Clock
+    ) -> None:
         self.runner, self.company, self.settings, self._clock = runner, company, settings, clock
         self.faults = Faults(company, are_allowed=settings.has_faults)
         self.changed = asyncio.Event()
         """Set when the chain may have moved."""
         self.inbox = Inbox()
-        self.catching_up = CatchingUp(runner, company, self.now_ms, self.emit)
+        self.catching_up = CatchingUp(runner, company, self.now_ms, self.emit, backfill)
         self._dialling = Dialling(company, settings.most, self._converse)
         self._answerer = Answerer(runner)
 

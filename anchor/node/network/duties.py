@@ -110,7 +110,7 @@ class Duties:
     def _make_block(self, state: State, parent: bytes, pubkey: bytes) -> SignedBeaconBlock | None:
         """The block of the state's slot; None when the proposer signed another one."""
         keys = self._validators.keyring
-        contents = select_contents(self._maker, state, keys.bls, self._gossip, self._entries, parent)
+        contents = select_contents(self._ledger, state, keys.bls, self._gossip, self._entries, parent)
         block, _ = compute_unsigned_block(self._maker, state, keys, contents)
         message = compute_block_signing_root(self._maker, state, block)
         if not self._validators.protection.allow_block(pubkey, block.slot, message):

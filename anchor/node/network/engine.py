@@ -70,7 +70,7 @@ class Engine:
             self._entries.save()
             if self._duties is not None and self.does_duties:
                 self._duties.perform()
-                self._settle()
+                self._follow()
         return self._outbox.drain()
 
     def on_message(self, message: Message, peer: PeerId, time_ms: int) -> list[Send]:
@@ -83,7 +83,7 @@ class Engine:
             raise Misuse(f"{message.kind.name} is the driver's.")
         self._pass_time(time_ms)
         self._receive(message, peer)
-        self._settle()
+        self._follow()
         return self._outbox.drain()
 
     def on_blocks(self, blocks: Sequence[SignedBeaconBlock], time_ms: int) -> list[Send]:
@@ -96,7 +96,7 @@ class Engine:
         if new:
             self._require_parent(new[0])
             self._gossip.import_run(new)
-            self._settle()
+            self._follow()
         return self._outbox.drain()
 
     def submit(self, entry: SignedEntry, time_ms: int) -> list[Send]:
@@ -132,7 +132,9 @@ class Engine:
                 branches.choice.count_vote(branches.view, indexed)
             branches.settle()
             self._turn_slot(slot)
-        self._settle()
+            self._follow()
+        elif not branches.is_settled:
+            branches.settle()
 
     def _turn_slot(self, slot: int) -> None:
         preset = self.ledger.preset
@@ -147,9 +149,8 @@ class Engine:
         if is_new_epoch:
             self._repeat()
 
-    def _settle(self) -> None:
+    def _follow(self) -> None:
         """Lets what waited for blocks follow them, and goes along with finality."""
-        self._branches.settle()
         while held := self._waiting.take_known(self._branches.view.blocks.keys()):
             for one in held:
                 self._retry(one)

@@ -129,9 +129,10 @@ class Gossip:
         data, view = vote.data, self._branches.view
         if data.target.epoch + 1 < self._choice.get_current_store_epoch(view):
             return False
-        if data.beacon_block_root not in view.blocks or data.target.root not in view.blocks:
-            if self._branches.is_known(data.beacon_block_root):
-                return False  # for what finality has passed
+        for root in (data.beacon_block_root, data.target.root):
+            if root not in view.blocks and self._branches.is_known(root):
+                return False  # finality has passed it
+        if data.beacon_block_root not in view.blocks:
             what = f"A vote of slot {data.slot} is for an unknown block, {data.beacon_block_root.hex()}."
             raise UnknownParent(what, root=data.beacon_block_root)
         self._require_time(data.slot)

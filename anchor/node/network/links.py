@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -193,8 +194,9 @@ async def _connect(session: ClientSession, url: str) -> Socket:
     except WSServerHandshakeError as error:
         raise Unavailable(f"It does not take peers now (HTTP {error.status}).") from None
     except (ClientError, OSError) as error:
-        reason = getattr(error, "strerror", None) or type(error).__name__
-        raise Unavailable(f"It cannot be reached: {str(reason).lower()}.") from None
+        number = getattr(error, "errno", None)
+        reason = os.strerror(number) if number else type(error).__name__
+        raise Unavailable(f"It cannot be reached: {reason.lower()}.") from None
 
 
 async def _within(step: Awaitable[T]) -> T:

@@ -17,6 +17,7 @@ from anchor.node import writer
 from anchor.node.chain import Chain
 from anchor.node.clock import Clock
 from anchor.node.health import Health
+from anchor.node.network.backfill import Backfill
 from anchor.node.network.company import Company, Settings
 from anchor.node.network.driver import Driver, run_all
 from anchor.node.network.engine import Engine
@@ -60,7 +61,9 @@ class Networked:
         own = await asyncio.get_running_loop().run_in_executor(self._thread, self._open)
         scope = self._runner.engine.ledger.scope
         company = Company(self._folder, own, self._settings, scope, os.urandom)
-        self.network = self._driver = Driver(self._runner, company, self._settings, self._clock)
+        self.network = self._driver = Driver(
+            self._runner, self._backfill, company, self._settings, self._clock
+        )
 
     def _open(self) -> Identity:
         with ExitStack() as opened:
@@ -71,7 +74,9 @@ class Networked:
             if self._keystores is not None:
                 validators = opened.enter_context(open_validators(*self._keystores, network_id))
             engine = Engine(self._store, validators)
-            self._runner, self._progress = Runner(engine, self._thread), engine.get_progress()
+            self._runner = Runner(engine, self._store, self._thread)
+            self._progress = engine.get_progress()
+            self._backfill = Backfill(self._store.find_missing_root(), self._store.get_oldest_slot())
             key = load_identity(self._folder, os.urandom)
             self._opened = opened.pop_all()
         return Identity(key, network_id, chain.genesis.fork_version, self._settings.url)

@@ -156,6 +156,10 @@ class AddressBook:
         """Whether an address is the operator's own choice."""
         return url in self._addresses and self._addresses[url].source is None
 
+    def get_failures(self, url: str) -> int:
+        """How often in a row nobody was reached at an address."""
+        return self._addresses[url].failures if url in self._addresses else 0
+
     def on_success(self, url: str) -> None:
         """A peer was reached at `url`."""
         if url in self._addresses:

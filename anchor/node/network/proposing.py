@@ -28,7 +28,8 @@ def select_contents(
 ) -> Contents:
     """The contents of the block of a state's slot, upon block `parent`; `state` is left as it is.
 
-    `ledger` need not check signatures: what is in the pools was checked.
+    `ledger` checks signatures: what is in the pools was checked, but on another branch its index may have
+    been another validator's. Votes are known by their target.
     """
     preset, operations, ahead = ledger.preset, gossip.operations, state.copy()
 
@@ -102,10 +103,13 @@ def select_votes(ledger: Ledger, state: State, bls: Bls, pool: VotePool) -> tupl
 
 def find_flags(ledger: Ledger, state: State, vote: Attestation) -> tuple[NDArray[np.int64], int] | None:
     """Who makes a vote, and the flags that it earns in a block of the state's slot; None if it may not."""
+    data = vote.data
     try:
         ledger.verify_attestation(state, vote)
-        delay = state.slot - vote.data.slot
-        indices = ledger.get_attestation_participation_flag_indices(state, vote.data, delay)
+        if data.target.root != ledger.get_block_root(state, data.target.epoch):
+            return None  # of another branch, whose committees are other people
+        delay = state.slot - data.slot
+        indices = ledger.get_attestation_participation_flag_indices(state, data, delay)
         voters = ledger.get_attesting_indices(state, vote)
     except Invalid:
         return None

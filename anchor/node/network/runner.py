@@ -8,11 +8,12 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
-from anchor.errors import CorruptedLedger, Unavailable
+from anchor.errors import AnchorError, CorruptedLedger
 from anchor.node.logs import tell, warn
 from anchor.node.network.engine import Engine
 from anchor.node.network.messages import PeerStatus
 from anchor.node.network.outbox import Send
+from anchor.node.store import Store
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -30,8 +31,8 @@ class Stand:
 class Runner:
     """Calls an engine, one call after the other, off the event loop."""
 
-    def __init__(self, engine: Engine, thread: Executor) -> None:
-        self.engine, self._thread = engine, thread
+    def __init__(self, engine: Engine, store: Store, thread: Executor) -> None:
+        self.engine, self.store, self._thread = engine, store, thread
         self.stand = self._look()
         self.trouble = ""
         """What keeps the engine from working, in a sentence; empty when nothing does."""
@@ -50,12 +51,12 @@ class Runner:
     async def step(
         self, method: Callable[P, Sequence[Send]], *args: P.args, **more: P.kwargs
     ) -> Sequence[Send]:
-        """As `run`; when the store fails, nothing is sent, and it is said once. Raises CorruptedLedger."""
+        """As `run`; when that fails, nothing is sent, and it is said once. Raises CorruptedLedger."""
         try:
             sends = await self.run(method, *args, **more)
         except CorruptedLedger:
             raise
-        except Unavailable as error:
+        except AnchorError as error:
             self.note(error)
             return ()
         if self.trouble:
@@ -63,7 +64,7 @@ class Runner:
             self.trouble = ""
         return sends
 
-    def note(self, error: Unavailable) -> None:
+    def note(self, error: AnchorError) -> None:
         """Remembers what is wrong, and says it once."""
         if not self.trouble:
             warn(str(error))

@@ -196,29 +196,36 @@ class Simulation:
     def _post(self, node: SimulatedNode, sends: Sequence[Send]) -> None:
         """Hands what an engine wants sent to the links."""
         for send in sends:
+            message = self._frame(node, send.message)
             if node.tamper is not None and node.engine is not None:
-                for number, message in node.tamper(node.engine, send):
-                    self._push(node, self.nodes[number], message)
+                for number, other in node.tamper(node.engine, send):
+                    self._push(node, self.nodes[number], self._frame(node, other))
                 continue
             for peer in self.nodes:
                 if peer is not node and peer.peer_id != send.but and send.to in (None, peer.peer_id):
-                    self._push(node, peer, send.message)
+                    self._push(node, peer, message)
 
-    def _push(self, sender: SimulatedNode, receiver: SimulatedNode, message: Message) -> None:
+    def _frame(self, node: SimulatedNode, message: Message) -> Message | bytes:
+        if not self.links.is_framed or node.engine is None:
+            return message
+        return encode_message(node.engine.ledger.scope, message)
+
+    def _push(self, sender: SimulatedNode, receiver: SimulatedNode, message: Message | bytes) -> None:
         if not self._is_linked(sender, receiver) or self._random.random() < self.links.loss:
             return
         self._after_latency(lambda: self._guard(receiver, lambda: self._deliver(receiver, message, sender)))
 
-    def _deliver(self, node: SimulatedNode, message: Message, sender: SimulatedNode) -> None:
+    def _deliver(self, node: SimulatedNode, message: Message | bytes, sender: SimulatedNode) -> None:
+        if isinstance(message, bytes):
+            if node.engine is None:
+                return
+            message = decode_message(node.engine.ledger.scope, message)
         self._receive(node, message, sender)
 
     def _receive(self, node: SimulatedNode, message: Message, sender: SimulatedNode) -> AnchorError | None:
         engine = node.engine
         if engine is None:
             return None
-        if self.links.is_framed:
-            scope = engine.ledger.scope
-            message = decode_message(scope, encode_message(scope, message))
         try:
             self._post(node, engine.on_message(message, sender.peer_id, self._now(node)))
         except UnknownParent as error:

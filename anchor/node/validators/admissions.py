@@ -54,6 +54,16 @@ class Consent:
     """By what is signed, and by public key."""
 
 
+def describe_network(state: Any) -> Description:
+    """The network that a state is of."""
+    return Description(
+        network_id=bytes(state.genesis_validators_root),
+        fork_version=bytes(state.fork.current_version),
+        genesis_time=int(state.genesis_time),
+        seconds_per_slot=int(state.network.seconds_per_slot),
+    )
+
+
 def compute_message(network: Description, admission: Admission) -> bytes:
     """What each validator signs who admits another (specs/03 §3.7.1)."""
     domain = compute_domain(DOMAIN_ADMISSION, network.fork_version, network.network_id)

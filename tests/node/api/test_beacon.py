@@ -11,19 +11,18 @@ from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp import web
 
 from anchor.chain.beacon.checkpoint import verify_pair
 from anchor.chain.beacon.follow import Follower, advance, read_events
 from anchor.chain.beacon.http import Client
 from anchor.chain.beacon.sync import Settings, sync_checkpoint
 from anchor.errors import Misuse
-from anchor.node.api.beacon import create_app
 from anchor.node.api.negotiation import accepts_gzip, choose_media, read_range
-from anchor.node.api.view import KEPT, View
+from anchor.node.clock import ManualClock
+from anchor.node.synced import KEPT, SyncedNode, SyncedView
 from tests.chain.captures import ALTAIR, Capture
 from tests.chain.conftest import connect  # noqa: F401
-from tests.chain.nodes import running
+from tests.chain.nodes import running, serving_view
 
 SSZ, JSON = "application/octet-stream", "application/json"
 STATES, BLOCKS, LIGHT = (
@@ -37,8 +36,10 @@ CAPTURE = Capture(ALTAIR, 1)
 class Server:
     """A served view, and a way to ask it."""
 
-    def __init__(self, session: aiohttp.ClientSession, view: View, url: str) -> None:
-        self.session, self.view, self.url, self.now = session, view, url, CAPTURE.now
+    def __init__(
+        self, session: aiohttp.ClientSession, node: SyncedNode, clock: ManualClock, url: str
+    ) -> None:
+        self.session, self.node, self.clock, self.url = session, node, clock, url
 
     async def get(self, path: str, **headers: str) -> tuple[int, Any, bytes]:
         named = {"Accept-Encoding": "identity"}
@@ -54,27 +55,21 @@ class Server:
 
 @pytest.fixture
 async def server() -> AsyncIterator[Server]:
-    view = View(CAPTURE.verified)
-    async with aiohttp.ClientSession(auto_decompress=False) as session:
-        found = Server(session, view, "")
-        app = create_app(view, lambda: found.now)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        found.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        yield found
-        await session.close()
-        await runner.cleanup()
+    view, clock = SyncedView([CAPTURE.verified]), ManualClock(int(CAPTURE.now))
+    async with (
+        serving_view(view, clock) as (node, url),
+        aiohttp.ClientSession(auto_decompress=False) as session,
+    ):
+        yield Server(session, node, clock, url)
 
 
 @pytest.fixture
 async def followed(server: Server, connect: Any) -> Server:  # noqa: F811
     follower = Follower(CAPTURE.network)
     async with running(CAPTURE.answers) as node:
-        server.view.show_followed(
-            await advance(connect(node.url), follower, follower.start(CAPTURE.verified), CAPTURE.now)
-        )
+        start = follower.start(CAPTURE.verified)
+        found = await advance(connect(node.url), follower, start, CAPTURE.now)
+    server.node.publish(server.node.view.with_followed(found))
     return server
 
 
@@ -84,8 +79,8 @@ async def test_another_anchor_syncs_from_it(followed: Server, connect: Any) -> N
     assert found.state_bytes == CAPTURE.state
     follower = Follower(found.network)
     after = await advance(client, follower, follower.start(found), CAPTURE.now)
-    assert followed.view.followed is not None
-    assert after.store.optimistic_header == followed.view.followed.store.optimistic_header
+    assert followed.node.view.followed is not None
+    assert after.store.optimistic_header == followed.node.view.followed.store.optimistic_header
 
 
 async def test_what_it_says_is_what_the_recorded_node_said(server: Server) -> None:
@@ -181,7 +176,7 @@ async def test_11_what_is_not_given_is_406(server: Server, path: str) -> None:
 
 
 async def test_large_states_are_ssz_only(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("anchor.node.api.beacon.MAX_JSON_STATE", 1000)
+    monkeypatch.setattr("anchor.node.api.beacon_forms.MAX_JSON_STATE", 1000)
     assert (await server.get(f"{STATES}finalized", Accept=JSON))[0] == 406
     assert (await server.get(f"{STATES}finalized", Accept=f"{JSON},{SSZ};q=0.1"))[2] == CAPTURE.state
 
@@ -207,7 +202,7 @@ async def test_parts_tags_and_packing(server: Server) -> None:
 async def test_18_health_turns_bad_with_age(server: Server) -> None:
     assert (await server.get("/eth/v1/node/health"))[0] == 200
     assert (await server.data("/eth/v1/node/syncing"))["is_syncing"] is False
-    server.now += 10 * 8 * 2
+    server.clock.advance(10 * 8 * 2)
     assert (await server.get("/eth/v1/node/health"))[0] == 503
     syncing = await server.data("/eth/v1/node/syncing")
     assert syncing["is_syncing"] is True and int(syncing["sync_distance"]) > 80
@@ -215,18 +210,18 @@ async def test_18_health_turns_bad_with_age(server: Server) -> None:
 
 
 def test_18_another_genesis_is_never_shown() -> None:
-    view = View(CAPTURE.verified)
+    view = SyncedView([CAPTURE.verified])
     other = replace(CAPTURE.verified, network=replace(CAPTURE.network, genesis_validators_root=b"x" * 32))
     with pytest.raises(Misuse, match="one network"):
-        view.show(other)
-    view.show(Capture(ALTAIR, 0).verified)  # older: nothing changes
-    assert view.newest is CAPTURE.verified
+        view.with_anchor(other)
+    assert view.with_anchor(Capture(ALTAIR, 0).verified) is view  # older: nothing changes
 
 
 def test_only_a_few_states_are_kept() -> None:
-    view = View(CAPTURE.verified)
+    view = SyncedView([CAPTURE.verified])
     for epoch in range(5, 20):
-        view.show(replace(CAPTURE.verified, checkpoint=CAPTURE.checkpoint.replace(epoch=epoch)))
+        later = CAPTURE.checkpoint.replace(epoch=epoch)
+        view = view.with_anchor(replace(CAPTURE.verified, checkpoint=later))
     assert [known.checkpoint.epoch for known in view.anchors] == [16, 17, 18, 19]
     assert len(view.anchors) == KEPT
 
@@ -248,8 +243,7 @@ async def test_light_client_records_in_both_forms(followed: Server) -> None:
 
 
 async def test_events_of_new_checkpoints(server: Server, connect: Any) -> None:  # noqa: F811
-    first = Capture(ALTAIR, 0).verified
-    server.view.anchors = [first]
+    server.node.publish(SyncedView([Capture(ALTAIR, 0).verified]))
 
     async def listen() -> str:
         async for name in read_events(connect(server.url)):
@@ -257,15 +251,15 @@ async def test_events_of_new_checkpoints(server: Server, connect: Any) -> None: 
         return ""
 
     task = asyncio.create_task(listen())
-    while not server.view._listeners:
+    while not server.node.events.subscribers:
         await asyncio.sleep(0.01)
-    server.view.show(CAPTURE.verified)
+    server.node.publish(server.node.view.with_anchor(CAPTURE.verified))
     assert await asyncio.wait_for(task, 5) == "finalized_checkpoint"
 
 
 def test_a_view_starts_from_files() -> None:
     found = verify_pair(CAPTURE.network, CAPTURE.checkpoint, CAPTURE.block, CAPTURE.state, now=CAPTURE.now)
-    assert View(found).newest.state_bytes == CAPTURE.state
+    assert SyncedView([found]).newest.state_bytes == CAPTURE.state
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from anchor.node.api.answering import Front
-from anchor.node.app import build_front
+from anchor.node.app import build_app, build_front
 from anchor.node.clock import ManualClock
 from anchor.node.connections import Doors
 from anchor.node.embedded import Embedded
@@ -28,7 +28,7 @@ class Site:
     """A node that serves."""
 
     node: Node
-    front: Front
+    front: Front[Node]
     port: int
     client: aiohttp.ClientSession
     """Its base is the node's address."""
@@ -52,7 +52,7 @@ async def open_site(
     async with AsyncExitStack() as stack:
         await node.start()
         stack.push_async_callback(node.stop)
-        port = await stack.enter_async_context(serving(front, "127.0.0.1", 0, doors=doors))
+        port = await stack.enter_async_context(serving(front, build_app(front), "127.0.0.1", 0, doors=doors))
         client = aiohttp.ClientSession(f"http://127.0.0.1:{port}")
         await stack.enter_async_context(client)
         yield Site(node, front, port, client, seed, folder)

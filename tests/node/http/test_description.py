@@ -10,22 +10,24 @@ from typing import Any
 import pytest
 
 from anchor.consensus.text import format_checkpoint
-from anchor.node.api.openapi import ROUTES, build_document
-from anchor.node.api.operations import EVENTS, RAW_ROUTES
+from anchor.node.api.listening import EVENTS
+from anchor.node.api.openapi import RAW_ROUTES, ROUTES, build_document
+from anchor.node.api.routes import JSON
 from anchor.node.app import build_app
-from tests.node.http.conftest import Site
+from tests.node.http.conftest import TOKEN, Site
 from tests.node.http.json_schema import find_faults
 from tests.node.http.tools import get_data
 from tests.node.tools import make_manifest
 
 ROOT = Path(__file__).parents[3]
 API = ROOT / "anchor/node/api"
-HANDLERS = [API / name for name in ("models.py", "ledger.py", "admin.py")]
+HANDLERS = [API / name for name in ("models.py", "ledger.py", "admin.py", "beacon.py", "light_client.py")]
+OPERATOR = {"Authorization": f"Bearer {TOKEN}"}
 MAX_HANDLER = 10
 """Lines."""
 ALLOWED = re.compile(
-    r"anchor\.(errors|merkle\.(json|scope)|node\.(node|reading|api\..*|api)|consensus\.(text|containers\..*)|"
-    r"bundle\.(proofs|types)|ml\.manifest)"
+    r"anchor(\.(errors|merkle\.(json|scope)|node\.(node|reading|beacon|api\..*|api)|consensus\.(text|containers\..*)|"
+    r"bundle\.(proofs|types)|ml\.manifest))?"
 )
 """What a module of handlers may import of ours: names of records, forms, and the node's own face."""
 
@@ -46,9 +48,12 @@ def test_every_operation_has_its_own_name() -> None:
 async def _paths(site: Site) -> dict[str, dict[str, str]]:
     """Values for every parameter in a path and every required one in a query."""
     head = (await get_data(site, "/anchor/v1/status"))["head"]["root"]
+    final = f"0x{site.node.status.finalized.root.hex()}"
     return {
         "/anchor/v1/manifests/{root}": {"root": f"0x{make_manifest('1')[0].hex()}"},
         "/anchor/v1/blocks/{root}": {"root": head},
+        "/anchor/v1/checkpoints/{root}": {"root": final},
+        "/eth/v1/beacon/light_client/bootstrap/{root}": {"root": final},
         "": {
             "organisation": "acme",
             "model": "tiny",
@@ -56,6 +61,10 @@ async def _paths(site: Site) -> dict[str, dict[str, str]]:
             "position": "3",
             "epoch": "2",
             "index": "5",
+            "state": "finalized",
+            "block": "head",
+            "start_period": "0",
+            "count": "1",
             "trust": format_checkpoint(site.node.status.genesis),
         },
     }
@@ -68,17 +77,19 @@ async def test_answers_are_what_the_document_says(site: Site, route: Any) -> Non
     described = document["paths"][route.path]["get"]["responses"]
     query = {name: values[name] for name, one in route.query.items() if one.is_required and name in values}
     for path, params in ((route.path.format(**values), query), (route.path.format(**values), {"no": "no"})):
-        async with site.client.get(path, params=params) as response:
-            schema = described[str(response.status)]["content"]["application/json"]["schema"]
+        async with site.client.get(path, params=params, headers=OPERATOR | {"Accept": JSON}) as response:
+            schema = described[str(response.status)]["content"][JSON]["schema"]
             assert find_faults(await response.json(), schema, document) == []
-    async with site.client.get(route.path.format(**values), headers={"Accept": "image/png"}) as response:
+    odd = OPERATOR | {"Accept": "image/png"}
+    async with site.client.get(route.path.format(**values), headers=odd) as response:
         assert response.status == 406
         assert "406" in described
 
 
 @pytest.mark.parametrize("route", RAW_ROUTES, ids=lambda r: r.path)
 async def test_other_answers_have_the_form_that_is_said(site: Site, route: Any) -> None:
-    async with site.client.get(route.path) as response:
+    query = {"topics": "finalized_checkpoint"} if route.path.endswith("/eth/v1/events") else {}
+    async with site.client.get(route.path, params=query) as response:
         assert response.status == 200
         assert response.content_type == route.media
         if route.media != EVENTS:

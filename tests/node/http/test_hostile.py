@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from anchor.node.api import answering, requests
+from anchor.node.api import answering, requests, sending
+from anchor.node.cache import Encoded
 from anchor.node.connections import Doors
 from anchor.node.limits import MAX_ADDRESSES, Buckets, group_address
 from tests.node.http.conftest import Site, open_site
@@ -193,8 +194,8 @@ async def test_connections_are_bounded(ledger: tuple[Path, bytes]) -> None:
 
 
 async def test_who_reads_slowly_is_cut_off(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answering, "WRITE_SECONDS", 0.3)
-    big = answering.Encoded(bytes(32 << 20), {"Content-Type": SSZ})
+    monkeypatch.setattr(sending, "WRITE_SECONDS", 0.3)
+    big = Encoded(bytes(32 << 20), {"Content-Type": SSZ})
     monkeypatch.setattr(site.front.cache, "get", lambda *_: big)
     reader, writer = await asyncio.open_connection("127.0.0.1", site.port, limit=1)
     writer.write(f"GET {VERSION} HTTP/1.1\r\nHost: a\r\n\r\n".encode())

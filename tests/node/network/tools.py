@@ -110,7 +110,8 @@ def make_node(
 ) -> SimulatedNode:
     """A node with the keys of validators `indices`, and a store of its own."""
     home = folder / str(number)
-    make_store(home, genesis)
+    if not home.exists():
+        make_store(home, genesis)
     bls: Bls = Bls() if signs else Unsigned()
     signatures: Signatures | None = None if signs else bls
     return SimulatedNode(number, lambda: open_store(home), make_hands(bls, indices), signatures)
@@ -124,14 +125,15 @@ def make_simulation(
     signs: bool = False,
     seed: int = 1,
     links: Links | None = None,
+    at: int = 0,
 ) -> Simulation:
-    """A network at its genesis, its validators shared out evenly."""
+    """A network at slot `at`, its validators shared out evenly; at its genesis its stores are made."""
     genesis = make_network_genesis(validators)
     made = [
         make_node(folder, number, genesis, range(number, validators, nodes), signs=signs)
         for number in range(nodes)
     ]
-    return Simulation(made, GENESIS_TIME * 1000, Random(seed), links or Links())
+    return Simulation(made, (GENESIS_TIME + at * SLOT) * 1000, Random(seed), links or Links())
 
 
 class Equivocator:

@@ -8,7 +8,7 @@ from anchor.consensus.containers.ledger import Administrator, Genesis, Network, 
 from anchor.consensus.forks.ledger.accessors import State
 from anchor.consensus.forks.ledger.admission import verify_deposit
 from anchor.consensus.forks.ledger.block import BlockProcessing
-from anchor.consensus.presets import LEDGER_CONFIG, Config
+from anchor.consensus.presets import Config, make_ledger_config
 from anchor.consensus.schemes import require_point
 from anchor.errors import InvalidEntry
 from anchor.params import CLOCKS
@@ -40,17 +40,7 @@ def is_known_fork_version(version: Version) -> bool:
 
 def compute_config(genesis: Genesis) -> Config:
     """The configuration of the network that starts from `genesis`."""
-    return make_config(genesis.fork_version, genesis.seconds_per_slot)
-
-
-def make_config(fork_version: Version, seconds_per_slot: int) -> Config:
-    """The configuration of a network, which has nothing else of its own."""
-    return LEDGER_CONFIG.replace(
-        f"ledger-{fork_version.hex()}",
-        GENESIS_FORK_VERSION=fork_version,
-        ALTAIR_FORK_VERSION=fork_version,
-        SLOT_DURATION_MS=1000 * seconds_per_slot,
-    )
+    return make_ledger_config(genesis.fork_version, genesis.seconds_per_slot)
 
 
 def verify_genesis(genesis: Genesis) -> None:

@@ -1,0 +1,72 @@
+"""A node is killed between each call and the next of all that it keeps; it goes on, and never signs twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from anchor.consensus.slasher import Slasher
+from anchor.node.chain import Chain
+from anchor.node.network.engine import Engine
+from anchor.node.network.messages import Kind, Message
+from anchor.node.network.outbox import Send
+from anchor.node.network.simulator import SimulatedNode, Simulation
+from tests.node.network.faults import Saboteur
+from tests.node.network.test_simulator import EPOCH, make_registration
+from tests.node.network.tools import make_simulation
+
+KINDS = ("allow block", "allow votes", "extend", "extend, final", "pending", "settled", "beside", "replace")
+
+
+class Witness:
+    """Sees all that a node says, and what of it contradicts itself."""
+
+    def __init__(self, simulation: Simulation, node: SimulatedNode) -> None:
+        self._peers = [peer.number for peer in simulation.nodes if peer is not node]
+        self._slasher = Slasher()
+        self.blocks: dict[int, set[bytes]] = {}
+        self.offences = 0
+
+    def __call__(self, engine: Engine, send: Send) -> list[tuple[int, Message]]:
+        message = send.message
+        if send.but is None and message.kind == Kind.BLOCK:
+            block = message.value.message
+            self.blocks.setdefault(block.slot, set()).add(engine.ledger.hash_tree_root(block))
+        if send.but is None and message.kind == Kind.ATTESTATION:
+            branches = engine._branches
+            indexed = branches.choice.get_indexed_vote(branches.view, message.value)
+            self.offences += len(self._slasher.observe(indexed))
+        return [(peer, message) for peer in self._peers if send.but != peer.to_bytes(32, "big")]
+
+
+@pytest.mark.slow
+def test_a_node_survives_every_kill(tmp_path: Path) -> None:
+    simulation = make_simulation(tmp_path, validators=16)
+    node = simulation.nodes[0]
+    saboteur = Saboteur(times=2)
+    saboteur.corrupt(node)
+    witness = node.tamper = Witness(simulation, node)
+    simulation.kill(0)
+    sequence = 0
+    for slot in range(14 * EPOCH):
+        # Partitions bring branches beside the chain, and replacements of its end.
+        if slot % 16 == 8:
+            simulation.partition((0, 1), (2, 3))
+        elif slot % 16 == 12:
+            simulation.heal()
+        if node.engine is None:
+            simulation.restart(0)
+        if slot % 4 == 0:
+            sequence += 1
+            simulation.submit(1, make_registration(simulation, f"{sequence}", sequence))
+        simulation.run(1)
+    simulation.run(5 * EPOCH)
+    for kind in KINDS:
+        assert saboteur.kills[kind, False] and saboteur.kills[kind, True], kind
+    assert witness.offences == 0
+    assert all(len(roots) == 1 for roots in witness.blocks.values())
+    assert not any(peer.blamed[0] for peer in simulation.nodes)
+    finals = {node.engine.finalized.epoch for node in simulation.running if node.engine}
+    assert min(finals) >= 15
+    assert Chain(node.open_store()).get_status().final_entries == sequence
