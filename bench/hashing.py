@@ -153,7 +153,6 @@ def _compare_shuffles(node: Peer | None, rounds: int) -> Comparison:
     candidates: dict[str, Run | None] = {
         "numpy": lambda: shuffling._permute(count, seed, 90),
         "anchor": lambda: shuffling.compute_shuffled_permutation(count, seed, 90),
-        "@chainsafe/swap-or-not-shuffle": node
-        and (lambda: node.run(name="shuffle", count=count, rounds=90)),
+        "@chainsafe/swap-or-not-shuffle": node and (lambda: node.run(name="shuffle", count=count, rounds=90)),
     }
     return compare("Swap-or-not of a million indices, 90 rounds", candidates, rounds=rounds)

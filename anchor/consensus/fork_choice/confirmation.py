@@ -234,5 +234,3 @@ class FastConfirmation(Support):
             return confirmed
         head = self.choice.get_head(store).root
         return root_before_restart if self.is_ancestor(store, head, root_before_restart) else confirmed
-
-
