@@ -53,7 +53,7 @@ class Engine:
             )
         self._outbox, self._waiting = Outbox(), Waiting()
         self._entries = EntryPool(journal, self._branches)
-        self._gossip = Gossip(self._branches, self._entries, self._outbox)
+        self._gossip = Gossip(self._branches, self._entries, self._outbox, self._waiting.has_block_for)
         self._duties = None
         if validators is not None:
             self._duties = Duties(self._branches, self._gossip, self._entries, validators, self._outbox)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from anchor.consensus.containers.entries import SignedEntry
+from anchor.consensus.containers.phase0 import SignedVoluntaryExit
 from anchor.errors import Misuse, Unavailable
 from anchor.lock import hold_folder
 from anchor.node import writer
@@ -25,6 +26,7 @@ from anchor.node.network.faults import Faults
 from anchor.node.network.handshake import Identity
 from anchor.node.network.identity import load_identity
 from anchor.node.network.manifests import Fetcher
+from anchor.node.network.messages import Kind, Message
 from anchor.node.network.runner import Runner
 from anchor.node.places import find_store
 from anchor.node.records import Batch
@@ -165,6 +167,11 @@ class Networked:
             "This node has no administrator's key: several operators keep this ledger.",
             fix="Let an administrator sign the entry, and send it in.",
         )
+
+    async def leave(self, wish: SignedVoluntaryExit) -> None:
+        """Passes on that a validator wants to leave. Raises InvalidTransition when it may not."""
+        engine, message = self._runner.engine, Message(Kind.EXIT, wish)
+        self._driver.emit(await self._runner.run(engine.on_message, message, b"", self._driver.now_ms()))
 
     # Manifests
 
