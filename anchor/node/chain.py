@@ -145,7 +145,7 @@ class Chain:
             state = self._states.find(stored.root)
             if state is not None:
                 return state
-        return self._decode_snapshot(snapshot)
+        return self.decode_snapshot(snapshot)
 
     def get_slot(self, root: bytes) -> int:
         """The slot of block `root`. Raises Unavailable when this ledger has no such block."""
@@ -215,7 +215,8 @@ class Chain:
             raise CorruptedLedger(f"The block of slot {stored.slot} is not what was stored.", fix=RESTORE)
         return block
 
-    def _decode_snapshot(self, snapshot: Snapshot) -> State:
+    def decode_snapshot(self, snapshot: Snapshot) -> State:
+        """A stored state. Raises CorruptedLedger when it is not what was stored."""
         state = _decode(self.scope.schema("BeaconState"), snapshot.ssz, f"The state of slot {snapshot.slot}")
         if compute_block_root(self.ledger, state) != snapshot.root or state.slot != snapshot.slot:
             raise CorruptedLedger(f"The state of slot {snapshot.slot} is not what was stored.", fix=RESTORE)

@@ -19,7 +19,7 @@ from anchor.errors import CorruptedLedger, InvalidTransition, Misuse, NoSuchReco
 from anchor.node.database import ELSEWHERE, RESTORE, Database, Value
 from anchor.node.places import Place, connect
 from anchor.node.records import BLOCK, ENTRY, SNAPSHOT, Batch, Block, Snapshot, StoredEntry
-from anchor.node.tables import TABLES, VERSION, get_statements
+from anchor.node.tables import RECORDS, TABLES, VERSION, get_statements
 
 PAGE: Final = 64
 """Rows that are read at once."""
@@ -33,6 +33,7 @@ CUT: Final = (
 )
 """What takes the blocks after a slot off the chain, with all that they brought."""
 BEGIN: Final = "INSERT INTO ledger (id, name, genesis, reserved, may_sign, home) VALUES (0, ?, ?, ?, ?, ?)"
+LENGTH: Final = "SELECT coalesce(sum(length(ssz)), 0) FROM "
 ADD_PENDING: Final = """
     INSERT INTO pending SELECT coalesce(max(arrival), 0) + 1, ?, ? FROM pending WHERE true
     ON CONFLICT DO NOTHING
@@ -301,6 +302,18 @@ class Store:
         if oldest:
             return NoSuchRecord(f"{place} keeps no blocks from before slot {oldest}.", fix=ELSEWHERE)
         return CorruptedLedger(f"{place} holds no state from before slot {slot}.", fix=RESTORE)
+
+    def get_snapshot_slots(self) -> list[int]:
+        """Slots of all states that are kept, ascending."""
+        return [slot for (slot,) in self._rows((int,), "SELECT slot FROM snapshots ORDER BY slot")]
+
+    def measure(self) -> int:
+        """Bytes of all records."""
+        return sum([int(self._value(int, LENGTH + table)) for table in RECORDS])
+
+    def check_itself(self) -> None:
+        """Raises CorruptedLedger where the database finds itself damaged."""
+        self._database.check()
 
     def get_newest_kept_slot(self) -> int:
         """Slot of the newest snapshot that stays."""
