@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from anchor.consensus.containers.phase0 import SignedBeaconBlock
 from anchor.errors import CorruptedLedger, Invalid, MalformedSSZ, NoSuchRecord
-from anchor.node.batches import Made, make_entries
+from anchor.node.batches import make_entries
 from anchor.node.chain import FOREVER, Chain, compute_block_root
 from anchor.node.database import RESTORE
 from anchor.node.places import find_store
@@ -139,9 +139,9 @@ class _Check:
         slot = int(block.message.slot)
         if self._state is not None:
             self._state = self._chain.trusting_ledger.state_transition(self._state, block)  # 4
-            expected = list(make_entries(Made(root, block, self._state)))
-            first = len(self._state.entries) - len(expected)
-            if list(self._store.get_entries(first, len(self._state.entries))) != expected:  # 6
+            count = len(self._state.entries)
+            expected = list(make_entries([block], count))
+            if list(self._store.get_entries(count - len(expected), count)) != expected:  # 6
                 raise _differs(f"The entries of the block of slot {slot} are not the stored ones")
         if slot in self._snapshots:
             self._snapshots.discard(slot)
