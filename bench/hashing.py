@@ -76,13 +76,12 @@ def _compare_files(folder: Path, signing: Peer | None, rounds: int) -> Compariso
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     _hash_files(paths)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    candidates: dict[str, Run] = {
+    candidates: dict[str, Run | None] = {
         "hashlib, 1 MiB reads": lambda: _hash_with_hashlib(paths),
         "anchor, one core": lambda: _on_one_core(lambda: _hash_files(paths)),
         f"anchor, {os.cpu_count()} cores": lambda: _hash_files(paths),
+        "model-signing": signing and (lambda: signing.run(path=str(folder))),
     }
-    if signing is not None:
-        candidates["model-signing"] = lambda: signing.run(path=str(folder))
     title = f"Warm checkpoint, {total / 1e9:.2f} GB in {len(paths)} files; peak memory "
     return compare(f"{title}{before >> 10} → {peak >> 10} MiB", candidates, rounds=rounds)
 
@@ -127,12 +126,11 @@ def _compare_leaves(rounds: int) -> Comparison:
 def _compare_pairs(node: Peer | None, rounds: int) -> Comparison:
     count, repeat = 1 << 15, 8
     nodes, out = os.urandom(64 * count), bytearray(32 * count)
-    candidates: dict[str, Run] = {
+    candidates: dict[str, Run | None] = {
         "hashlib loop": lambda: [_hashlib.hash_pairs(nodes) for _ in range(repeat)],
         "anchor": lambda: _hash_pairs_into(out, nodes, repeat),
+        "@chainsafe/hashtree": node and (lambda: node.run(name="pairs", count=count, repeat=repeat)),
     }
-    if node is not None:
-        candidates["@chainsafe/hashtree"] = lambda: node.run(name="pairs", count=count, repeat=repeat)
     return compare(f"Pairs of nodes, {repeat} times {count}", candidates, rounds=rounds)
 
 
@@ -152,12 +150,9 @@ def _compare_roots(rounds: int) -> Comparison:
 
 def _compare_shuffles(node: Peer | None, rounds: int) -> Comparison:
     count, seed = 1_000_000, bytes([7] * 32)
-    candidates: dict[str, Run] = {
+    candidates: dict[str, Run | None] = {
         "numpy": lambda: shuffling._permute(count, seed, 90),
         "anchor": lambda: shuffling.compute_shuffled_permutation(count, seed, 90),
+        "@chainsafe/swap-or-not-shuffle": node and (lambda: node.run(name="shuffle", count=count, rounds=90)),
     }
-    if node is not None:
-        candidates["@chainsafe/swap-or-not-shuffle"] = lambda: node.run(
-            name="shuffle", count=count, rounds=90
-        )
     return compare("Swap-or-not of a million indices, 90 rounds", candidates, rounds=rounds)

@@ -29,6 +29,7 @@ propose DEPOSITS  to a running network: what its operators are to consent to
 consent PROPOSAL  the consent of all keys in --keystores
 admit PROPOSAL CONSENT …
                   an administrator brings them in, with two thirds of the stake
+exit PUBKEY …     validators of --keystores leave, by way of a --node
 export            the record of what the keys signed, for another machine
 import RECORD     takes such a record over, before the keys sign here
 resume            the record is lost or old, and the keys sign nowhere else:
@@ -51,6 +52,7 @@ ACTIONS: Final = {
     "propose": Takes(("DEPOSITS",), ("network", "output")),
     "consent": Takes(("PROPOSAL",), ("network", "keystores", "output"), ("passphrase_file",)),
     "admit": Takes(("PROPOSAL", "CONSENT…"), ("key", "node", "trust"), ("passphrase_file",)),
+    "exit": Takes(("PUBKEY…",), ("keystores", "node", "trust"), ("passphrase_file",)),
     "export": Takes((), ("keystores", "output")),
     "import": Takes(("RECORD",), ("keystores",)),
     "resume": Takes((), ("network", "keystores"), ("justified",)),
@@ -89,6 +91,7 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
         "propose": _propose,
         "consent": _consent,
         "admit": _admit,
+        "exit": _exit,
         "export": _export,
         "import": _import,
         "resume": _resume,
@@ -202,6 +205,29 @@ def _admit(options: Namespace, terminal: Terminal) -> Outcome:
     )
     result = _show_proposal(wanted)
     return Outcome(text, result | {"entries": list(said.positions), "final": format_checkpoint(said.final)})
+
+
+def _exit(options: Namespace, terminal: Terminal) -> Outcome:
+    from anchor.node.validators.exits import find_pubkeys, sign_exit
+    from anchor.node.validators.folder import find_keystores, load_keyring
+
+    remote, folder = open_node(options, terminal), options.keystores
+    if remote is None:
+        raise Misuse("A validator leaves by way of a node.", fix="Name it with --node.")
+    paths = find_keystores(Path(folder))
+    keyring = load_keyring(paths, read_passphrase(options.passphrase_file, f"the keys in {folder}"))
+    pubkeys = find_pubkeys(keyring, options.words)
+    seen = remote.remote.look()
+    wishes = [sign_exit(seen, keyring, pubkey) for pubkey in pubkeys]
+    for wish in wishes:
+        remote.remote.send_exit(wish)
+    indices = [int(wish.message.validator_index) for wish in wishes]
+    text = (
+        f"{len(wishes)} validators ask to leave, by way of {printable(options.node)}.\n"
+        "Keep their node up until they have left: they vote for some epochs yet, and can\n"
+        "be slashed for longer. See their exit_epoch at /anchor/v1/validators/INDEX."
+    )
+    return Outcome(text, {"validators": indices, "pubkeys": [f"0x{pubkey.hex()}" for pubkey in pubkeys]})
 
 
 def _export(options: Namespace, terminal: Terminal) -> Outcome:

@@ -22,7 +22,7 @@ from anchor.consensus.forks.ledger import Ledger
 from anchor.consensus.forks.ledger.genesis import compute_config
 from anchor.consensus.hardcoded import get_table, verify_branch
 from anchor.consensus.presets import LEDGER
-from anchor.errors import CorruptedLedger, Invalid, MalformedSSZ, Misuse, NoSuchRecord
+from anchor.errors import CorruptedLedger, Invalid, MalformedSSZ, NoSuchRecord
 from anchor.merkle.scope import Scope, hash_tree_root, schema_of
 from anchor.merkle.ssz import Schema
 from anchor.ml.manifest import Manifest, manifest_root
@@ -275,18 +275,7 @@ class Chain:
 
         Raises Misuse in a copy that only reads, Invalid for entries that it refuses.
         """
-        if self._store.is_copied():
-            raise Misuse(
-                "This ledger's folder is a copy, or moved to another disk, and only reads: its original may "
-                "still be signing.",
-                fix="Go on in the original. When it is gone for good, bring the ledger back from this copy: "
-                "anchor export -o FILE, then anchor import FILE FOLDER --take-over.",
-            )
-        if not self._store.may_sign():
-            raise Misuse(
-                "This copy of the ledger only reads: its original may still be signing.",
-                fix="When the original is gone for good, import its backup again with --take-over.",
-            )
+        self._store.require_original()
         ahead = self.get_head().state.copy()
         self.ledger.process_slots(ahead, self.ledger.compute_start_slot_at_epoch(self.get_next_epoch()))
         for entry in entries:

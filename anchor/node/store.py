@@ -249,6 +249,21 @@ class Store:
         """Whether this is another file than the ledger began in, here or on another disk."""
         return bool(self._value(str, "SELECT home FROM ledger") != self._database.home)
 
+    def require_original(self) -> None:
+        """Raises Misuse in a copy that only reads."""
+        if self.is_copied():
+            raise Misuse(
+                "This ledger's folder is a copy, or moved to another disk, and only reads: its original may "
+                "still be signing.",
+                fix="Go on in the original. When it is gone for good, bring the ledger back from this copy: "
+                "anchor export -o FILE, then anchor import FILE FOLDER --take-over.",
+            )
+        if not self.may_sign():
+            raise Misuse(
+                "This copy of the ledger only reads: its original may still be signing.",
+                fix="When the original is gone for good, import its backup again with --take-over.",
+            )
+
     def get_final_slot(self) -> int:
         """The slot of the newest final block that a commit told of: blocks up to it are never replaced."""
         return int(self._value(int, "SELECT final FROM ledger"))

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from anchor.consensus.vectors import (
     basics,
+    confirmation,
     fork_choice,
     light_client,
     light_client_data,
@@ -61,6 +62,7 @@ HANDLERS: Final[dict[str, dict[str, Check]]] = {
     "transition": {"core": upgrades.check_transition},
     "fork_choice": dict.fromkeys(fork_choice.HANDLERS, fork_choice.check_fork_choice),
     "sync": {"optimistic": fork_choice.check_fork_choice},
+    "fast_confirmation": dict.fromkeys(confirmation.HANDLERS, confirmation.check_fast_confirmation),
     "networking": {
         "get_custody_groups": networking.check_custody_groups,
         "compute_columns_for_custody_group": networking.check_custody_columns,

@@ -71,6 +71,7 @@ BLOCK: Final = record({"slot": COUNT, "root": DIGEST})
 RECEIPT: Final = record(
     {"root": DIGEST, "position": COUNT, "final": {"anyOf": [CHECKPOINT, {"type": "null"}]}}
 )
+LEAVING: Final = record({"validator": COUNT})
 KEPT: Final = record({"root": DIGEST})
 HEALTH: Final = record({"status": {"type": "string", "enum": ["ok", "bad"]}, "words": TEXT})
 ERROR: Final = record({"code": COUNT, "kind": TEXT, "what": TEXT, "fix": TEXT})

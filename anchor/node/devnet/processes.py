@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -10,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from anchor.errors import Unavailable
 from anchor.files import PRIVATE, told_plainly
@@ -18,6 +19,8 @@ from anchor.node.devnet.plan import Member
 
 STOP_SECONDS: Final = 10.0
 """That a node has to end when it is told to; then it is killed."""
+CALL_SECONDS: Final = 300.0
+"""That a command may take; what it waits for becomes final in less."""
 STEP: Final = 0.05
 
 
@@ -38,6 +41,23 @@ def start(member: Member, arguments: Sequence[str], settings: Mapping[str, str],
     finally:
         os.close(handle)
     member.pid, member.born = process.pid, read_birth(process.pid)
+
+
+def call(arguments: Sequence[str], settings: Mapping[str, str]) -> Any:
+    """The envelope with which `anchor` answers to `arguments`. Raises Unavailable when it gives none."""
+    command = [sys.executable, "-m", "anchor.cli.main", *arguments]
+    try:
+        done = subprocess.run(  # noqa: S603 (this very program)
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env={**os.environ, **settings},
+            timeout=CALL_SECONDS,
+            check=False,
+        )
+        return json.loads(done.stdout)
+    except (subprocess.TimeoutExpired, ValueError):
+        raise Unavailable(f"anchor {arguments[0]} did not answer in {CALL_SECONDS:.0f} s.") from None
 
 
 def is_alive(member: Member) -> bool:

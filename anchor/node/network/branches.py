@@ -38,7 +38,9 @@ MILESTONE: Final = 32
 Link = tuple[bytes, SignedBeaconBlock]
 """A block with its root."""
 MAX_RIVALS: Final = 2
-"""Blocks by one proposer for one slot that are taken from gossip: two show what it did."""
+"""Blocks by one proposer for one slot that are taken from gossip: two show what it did …"""
+MAX_RIVALS_BUILT_ON: Final = 16
+"""… but where an honest proposer has built upon another one, it is needed."""
 
 
 class Branches:
@@ -261,7 +263,8 @@ class Branches:
         for root in old:
             # The fork choice reads nothing of a block that its header does not have.
             self.view.blocks[root] = self.get_header(self.signed.pop(root)).message  # type: ignore[assignment]
-        needed = {self.view.finalized_checkpoint.root, self.view.justified_checkpoint.root}
+        needed = {self.view.tree.nodes[0].root, self.view.finalized_checkpoint.root}
+        needed.add(self.view.justified_checkpoint.root)
         for root in {*old, *self._states.remade} - needed:
             if root in self.view.blocks and self.view.blocks[root].slot % MILESTONE:
                 self._states.pop(root, None)

@@ -9,11 +9,11 @@ anew from its store, and goes on.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from anchor.consensus.bls import Signatures
 from anchor.consensus.containers.entries import SignedEntry
-from anchor.consensus.containers.phase0 import Checkpoint, SignedBeaconBlock
+from anchor.consensus.containers.phase0 import Checkpoint, SignedBeaconBlock, SignedVoluntaryExit
 from anchor.errors import Invalid, Misuse, Premature, UnknownParent
 from anchor.merkle.scope import hash_tree_root
 from anchor.node.chain import FOREVER
@@ -28,6 +28,8 @@ from anchor.node.network.waiting import Held, Waiting
 from anchor.node.store import Store
 from anchor.params import FAR_FUTURE_EPOCH, WALL_CLOCK
 
+State = Any
+"""The ledger's BeaconState."""
 MAX_REPEATED: Final = 32
 """Of each kind that waits: repeated once an epoch, for those who could not be reached before."""
 
@@ -51,7 +53,7 @@ class Engine:
             )
         self._outbox, self._waiting = Outbox(), Waiting()
         self._entries = EntryPool(journal, self._branches)
-        self._gossip = Gossip(self._branches, self._entries, self._outbox)
+        self._gossip = Gossip(self._branches, self._entries, self._outbox, self._waiting.has_block_for)
         self._duties = None
         if validators is not None:
             self._duties = Duties(self._branches, self._gossip, self._entries, validators, self._outbox)
@@ -109,6 +111,13 @@ class Engine:
             self._entries.add(entry)
             self._entries.save()
             self._outbox.publish(Kind.ENTRY, entry)
+        return self._outbox.drain()
+
+    def submit_exit(self, wish: SignedVoluntaryExit, time_ms: int) -> list[Send]:
+        """Takes a validator's wish to leave from this node's own users. Raises Invalid when it may not."""
+        self._pass_time(time_ms)
+        if self._gossip.on_exit(wish):
+            self._outbox.publish(Kind.EXIT, wish)
         return self._outbox.drain()
 
     def _is_old(self, signed: SignedBeaconBlock) -> bool:
@@ -221,6 +230,10 @@ class Engine:
     def justified(self) -> Checkpoint:
         """The newest justified checkpoint."""
         return self._branches.view.justified_checkpoint
+
+    def get_state_at(self, root: bytes, slot: int) -> State:
+        """The state after block `root`, when `slot` has begun; not to be written to."""
+        return self._branches.get_state_at(root, slot)
 
     def is_known(self, root: bytes) -> bool:
         """Whether a block is in the tree, or on the chain before it."""

@@ -26,7 +26,7 @@ from anchor.consensus.forks.ledger import Ledger
 from anchor.consensus.slasher import Slasher
 from anchor.errors import Invalid, InvalidSignature, Premature, Unavailable, UnknownParent
 from anchor.merkle.scope import hash_tree_root
-from anchor.node.network.branches import MAX_RIVALS, Branches
+from anchor.node.network.branches import MAX_RIVALS, MAX_RIVALS_BUILT_ON, Branches
 from anchor.node.network.entries import EntryPool
 from anchor.node.network.messages import Kind, SyncContribution
 from anchor.node.network.outbox import Outbox
@@ -42,8 +42,16 @@ MAX_AHEAD: Final = 8
 class Gossip:
     """Judges messages, and puts what is right into the tree and the pools."""
 
-    def __init__(self, branches: Branches, entries: EntryPool, outbox: Outbox) -> None:
+    def __init__(
+        self,
+        branches: Branches,
+        entries: EntryPool,
+        outbox: Outbox,
+        is_built_on: Callable[[bytes], bool],
+    ) -> None:
         self._branches, self._entries, self._outbox = branches, entries, outbox
+        self._is_built_on = is_built_on
+        """Whether a block waits for the one with this root."""
         self._ledger, self._choice = branches.ledger, branches.choice
         self.votes = VotePool()
         self.syncs = SyncPool(branches.ledger.preset.SYNC_COMMITTEE_SIZE)
@@ -68,7 +76,7 @@ class Gossip:
         if branches.is_known(root) or block.slot <= branches.get_final_slot():
             return False
         rivals = branches.find_rivals(block, root)
-        if len(rivals) >= MAX_RIVALS:
+        if len(rivals) >= (MAX_RIVALS_BUILT_ON if self._is_built_on(root) else MAX_RIVALS):
             return False
         if block.parent_root not in branches.view.blocks or block.slot > branches.get_slot():
             self._verify_proposer(signed)

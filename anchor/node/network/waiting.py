@@ -53,6 +53,10 @@ class Waiting:
         held.append(Held(message, peer, now))
         self._account(message, peer, 1)
 
+    def has_block_for(self, root: bytes) -> bool:
+        """Whether a block waits for block `root`."""
+        return any(held.message.kind == Kind.BLOCK for held in self._held.get(root, ()))
+
     def take_slot(self, slot: int) -> list[Held]:
         """What waited for `slot`, or an earlier one."""
         due = [until for until in self._held if isinstance(until, int) and until <= slot]
