@@ -92,9 +92,7 @@ def test_a_vote_is_passed_on_once_on_its_subnet() -> None:
         (InvalidTransition, "bits for a committee", vote.replace(aggregation_bits=Bits([True])), subnet),
         (Ignored, "not come", alone.replace(data=vote.data.replace(beacon_block_root=bytes(32))), subnet),
     ):
-        node.refuse(
-            error, reason, lambda g=given, w=where: validate(node.store, g, node.now, w)
-        )
+        node.refuse(error, reason, lambda g=given, w=where: validate(node.store, g, node.now, w))
     node.refuse(Ignored, "too early", lambda: validate(node.store, alone, node.now + 10**6, subnet))
     validate(node.store, alone, node.now, subnet)
     node.refuse(Ignored, "has been such", lambda: validate(node.store, alone, node.now, subnet))

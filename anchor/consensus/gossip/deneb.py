@@ -35,9 +35,7 @@ class BlobBlocks(MergedBlocks):
         limit = self.rules.get_max_blobs_per_block(self.rules.compute_epoch_at_slot(slot))
         require(count <= limit, lambda: f"The block of slot {slot} has {count} blobs, of {limit} at most.")
 
-    def validate_blob_sidecar(
-        self, store: Store, sidecar: BlobSidecar, time_ms: int, subnet_id: int
-    ) -> None:
+    def validate_blob_sidecar(self, store: Store, sidecar: BlobSidecar, time_ms: int, subnet_id: int) -> None:
         """The first blob of its block's slot, proposer and index, proven to be the block's."""
         header, index = sidecar.signed_block_header.message, sidecar.index
         key = "blob_sidecar", header.slot, header.proposer_index, index

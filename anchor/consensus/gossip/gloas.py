@@ -120,9 +120,7 @@ class PayloadVotes(SingleVotes):
             self.choice.is_payload_verified(store, root) and status is not PayloadStatus.SYNCING,
             lambda: f"The payload of block {root.hex()} has not come, or is yet to be judged.",
         )
-        require(
-            status is not PayloadStatus.INVALID, lambda: f"The payload of block {root.hex()} is invalid."
-        )
+        require(status is not PayloadStatus.INVALID, lambda: f"The payload of block {root.hex()} is invalid.")
 
 
 class Envelopes(BidBlocks):

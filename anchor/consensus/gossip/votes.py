@@ -148,9 +148,7 @@ class Votes(Base):
             is_chosen(proof.selection_proof, len(committee) // TARGET_AGGREGATORS_PER_COMMITTEE),
             lambda: f"Validator {index} was not chosen to aggregate the votes of slot {data.slot}.",
         )
-        require(
-            index in committee, lambda: f"Validator {index} is not in the committee of slot {data.slot}."
-        )
+        require(index in committee, lambda: f"Validator {index} is not in the committee of slot {data.slot}.")
         epoch = data.target.epoch
         domain = self.rules.get_domain(state, DOMAIN_SELECTION_PROOF, epoch)
         chosen = compute_signing_root(data.slot.to_bytes(32, "little"), domain)

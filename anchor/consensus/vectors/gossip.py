@@ -134,7 +134,7 @@ class Run:
                 state.finalized_checkpoint = checkpoint
 
     def judge(self, given: dict[str, Any]) -> str:
-        """"valid", "ignore" or "reject", and why."""
+        """ "valid", "ignore" or "reject", and why."""
         try:
             self.prepare(given)()
         except Ignored as error:
