@@ -1,6 +1,6 @@
 # Two commands on a fresh machine: `make demo` and `make test`. Both do all the set-up.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-real soak lint types vectors bench clean
+.PHONY: help demo test test-slow test-real soak lint types vectors bench fuzz clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,6 +8,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 KERNEL := $(wildcard anchor/merkle/_kernel/*)
 MODEL ?=
+FUZZ_SECONDS ?= 60
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -43,8 +44,11 @@ lint: $(READY) ## style and types
 vectors: $(READY) ## every official vector in VECTORS=path (a tree in the official layout)
 	$(BIN)/anchor vectors --jobs 2 $(VECTORS)
 
-bench: $(READY) ## speed, as ratios to peers in the same run
-	$(BIN)/python -m bench
+bench: $(READY) ## speed, as ratios to peers in the same run (BENCH=options: python -m bench --help)
+	$(BIN)/python -m bench $(BENCH)
+
+fuzz: $(READY) ## any bytes, at all that reads bytes of others (needs atheris; FUZZ_SECONDS=60 for each)
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 
 clean: ## remove what the set-up made
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .fuzz

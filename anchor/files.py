@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from shutil import rmtree
 from stat import S_ISREG
 from typing import BinaryIO
 
@@ -122,7 +121,9 @@ def new_folder(path: Path) -> Iterator[Path]:
             staged.rename(path)
             sync_folder(path.parent)
         finally:
-            rmtree(staged, ignore_errors=True)
+            import shutil
+
+            shutil.rmtree(staged, ignore_errors=True)
 
 
 def require_new_folder(path: Path) -> None:

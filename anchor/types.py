@@ -12,36 +12,41 @@ A size is a number, or a sum of products of numbers and names ("A * B + 2"): nam
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
+Buffer = bytes | bytearray | memoryview
+"""What is hashed."""
 Size = int | str
 """A number, or an expression over a preset's constants: "NAME", "NAME * NAME + 2"."""
 
 
-@dataclass(frozen=True, slots=True)
-class Width:
+class _Mark:
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, vars(self).values()))})"
+
+
+class Width(_Mark):
     """An unsigned integer of `size` bytes."""
 
-    size: int
+    def __init__(self, size: int) -> None:
+        self.size = size
 
 
-@dataclass(frozen=True, slots=True)
-class Length:
+class Length(_Mark):
     """Exactly this many: Vector, ByteVector, Bitvector."""
 
-    size: Size
+    def __init__(self, size: Size) -> None:
+        self.size = size
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(_Mark):
     """At most this many: List, ByteList, Bitlist."""
 
-    size: Size
+    def __init__(self, size: Size) -> None:
+        self.size = size
 
 
-@dataclass(frozen=True, slots=True)
-class Progressive:
+class Progressive(_Mark):
     """Any number, in a tree that grows with it (EIP-7916): ProgressiveList, ProgressiveBitlist."""
 
 

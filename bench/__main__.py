@@ -1,7 +1,8 @@
 """`python -m bench`: speed, as ratios to what others do in the same run.
 
-Peers are measured where they are there: npm's `@chainsafe/hashtree`, `@chainsafe/swap-or-not-shuffle` and
-`@lodestar/types` under NODE/node_modules, and `model-signing` in the environment of another interpreter.
+Peers are measured where they are there, and named where they are not: npm's `@chainsafe/hashtree`,
+`@chainsafe/swap-or-not-shuffle`, `@chainsafe/ssz`, `@lodestar/types` and `@lodestar/state-transition` (1.5.1)
+under NODE/node_modules; `model-signing` and `eth-consensus-specs` in environments of other interpreters.
 """
 
 from __future__ import annotations
@@ -12,8 +13,13 @@ import sys
 from pathlib import Path
 
 from anchor.merkle.hashing import BACKEND
-from bench import bitcoin, consensus, hashing, light_client, node, sync, verify
+from bench import bitcoin, blocks, consensus, hashing, light_client, node, sync, verify
 from bench.harness import show
+
+PARTS = {
+    part.__name__.rpartition(".")[2]: part
+    for part in (hashing, verify, consensus, blocks, light_client, sync, node, bitcoin)
+}
 
 
 def main() -> None:
@@ -24,13 +30,15 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=2.0, help="size of the checkpoint (default 2)")
     parser.add_argument("--node", type=Path, default=Path(), help="folder that holds node_modules")
     parser.add_argument("--model-signing", metavar="PYTHON", help="interpreter that has model-signing")
+    parser.add_argument("--executable-spec", metavar="PYTHON", help="interpreter that has that package")
+    parser.add_argument("--only", choices=PARTS, help="measure this part alone")
     parser.add_argument("--seconds", type=float, default=3, help="of load on a node a round (default 3)")
     parser.add_argument(
         "--chunks", type=int, default=1500, help="MiB of the model that it serves (default 1500)"
     )
     options = parser.parse_args()
     print(f"kernel: {BACKEND}, cores: {os.cpu_count()}", file=sys.stderr)
-    parts = (hashing, verify, consensus, light_client, sync, node, bitcoin)
+    parts = [PARTS[options.only]] if options.only else PARTS.values()
     show([found for part in parts for found in part.measure(options)], as_json=options.json)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import NamedTuple, Self
@@ -42,15 +42,24 @@ class Comparison:
 
     title: str
     rows: Sequence[Row]
+    absent: Sequence[str] = ()
+    """Those that are not installed."""
+    asked: str = ""
+    """What the project holds itself to here."""
 
 
-def compare(title: str, candidates: dict[str, Run], *, rounds: int) -> Comparison:
-    """Runs every candidate once to warm up, then `rounds` times in turn. The first one is the baseline."""
-    for run in candidates.values():
+def compare(title: str, candidates: Mapping[str, Run | None], *, rounds: int, asked: str = "") -> Comparison:
+    """Runs every candidate once to warm up, then `rounds` times in turn. The first one is the baseline.
+
+    A candidate that is None is a peer that is not installed.
+    """
+    present = {name: run for name, run in candidates.items() if run is not None}
+    for run in present.values():
         run()
-    samples = [{name: measure(run) for name, run in candidates.items()} for _ in range(rounds)]
-    baseline = next(iter(candidates))
-    return Comparison(title, [_row(name, baseline, samples) for name in candidates])
+    samples = [{name: measure(run) for name, run in present.items()} for _ in range(rounds)]
+    baseline = next(iter(present))
+    absent = [name for name, run in candidates.items() if run is None]
+    return Comparison(title, [_row(name, baseline, samples) for name in present], absent, asked)
 
 
 def measure(run: Run) -> Sample:
@@ -110,6 +119,10 @@ def show(comparisons: Sequence[Comparison], *, as_json: bool) -> None:
         for row in comparison.rows:
             times = f"{_seconds(row.wall):>10}{_seconds(row.cpu):>10}"
             print(f"  {row.name:34}{times}{row.wall_ratio:8.2f}{row.cpu_ratio:8.2f}")
+        for name in comparison.absent:
+            print(f"  {name:34}{'not installed':>20}")
+        if comparison.asked:
+            print(f"  asked: {comparison.asked}")
 
 
 def _seconds(value: float) -> str:

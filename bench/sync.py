@@ -89,9 +89,10 @@ def _compare_states(path: Path, size: int, peer: Peer | None, rounds: int) -> Co
         roots.add(done["root"])
         return Sample(done["wall"], done["cpu"])
 
-    candidates: dict[str, Run] = {"anchor": ours}
-    if peer is not None:
-        candidates["@lodestar/types"] = lambda: peer.run(path=str(path))
+    candidates: dict[str, Run | None] = {
+        "anchor": ours,
+        "@lodestar/types": peer and (lambda: peer.run(path=str(path))),
+    }
     found = compare("", candidates, rounds=rounds)
     title = f"State of {VALIDATORS:,} validators, {size / 1e6:.0f} MB: decoded and rooted; "
     return dataclasses.replace(found, title=f"{title}peak memory {max(peaks)} MiB, root {roots.pop()[:8]}…")

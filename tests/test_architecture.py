@@ -28,6 +28,10 @@ RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 MODULES = {"yaml": "pyyaml"}
 """Packages that are called otherwise than what they bring."""
 HEAVY = {"numpy", "aiohttp", "web3", "yaml", "cramjam"}
+SLOW = {"dataclasses", "inspect", "ctypes", "shutil", "cryptography", "pyblst", "py_ecc"}
+"""What `anchor verify` starts without: each takes milliseconds, and is loaded where it is needed, if ever."""
+RARE = {"anchor.bundle.seats", "anchor.consensus.light_client", "anchor.ml.hints", "anchor.ml.elsewhere"}
+"""Our own, for other bundles than most, and for other models than the published one."""
 
 
 def _imports(path: Path) -> Iterator[tuple[str, bool]]:
@@ -107,9 +111,19 @@ def test_no_bare_assert_and_no_catch_all() -> None:
                 assert caught not in ("", "Exception", "BaseException"), f"{path}:{node.lineno}"
 
 
-@pytest.mark.parametrize("module", ["anchor.bundle.verify", "anchor.ml.verify", "anchor.cli.verify"])
-def test_a_verifier_loads_nothing_heavy(module: str) -> None:
+def _load(module: str) -> set[str]:
+    """Every module that is loaded once `module` is."""
     code = f"import sys, {module}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    loaded = {name.split(".")[0] for name in done.stdout.split()}
-    assert not loaded & HEAVY
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("module", ["anchor.bundle.verify", "anchor.ml.verify", "anchor.cli.verify"])
+def test_a_verifier_loads_nothing_heavy(module: str) -> None:
+    assert not {name.split(".")[0] for name in _load(module)} & HEAVY
+
+
+def test_a_verifier_starts_with_little() -> None:
+    loaded = _load("anchor.cli.main, anchor.cli.verify")
+    assert not loaded & (SLOW | RARE)
+    assert "hashlib" not in loaded or "anchor.merkle._hashlib" in loaded  # where there is no kernel

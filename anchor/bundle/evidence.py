@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from anchor.bundle.finality import Tally
-from anchor.bundle.seats import Seats
+from anchor.bundle.finality import Seats, Tally
 from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.errors import Misuse
 from anchor.ml.manifest import Manifest
 
 
-@dataclass(frozen=True, slots=True)
 class Expectations:
-    """What whoever verifies asks for. None: not stated."""
+    """What whoever verifies asks for. None: not stated. Raises Misuse for what makes no sense together."""
 
-    model: str | None = None
-    """`organisation/name`."""
-    version: str | None = None
-    publisher: bytes | None = None
-    """The publisher's root key: 32 bytes."""
-    network_id: bytes | None = None
-    stage: int | None = None
-    max_age: int | None = None
-    """Seconds since the newest block of the evidence."""
-    accepts_stale_trust: bool = False
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        model: str | None = None,
+        version: str | None = None,
+        publisher: bytes | None = None,
+        network_id: bytes | None = None,
+        stage: int | None = None,
+        max_age: int | None = None,
+        accepts_stale_trust: bool = False,
+    ) -> None:
+        self.model = model
+        """`organisation/name`."""
+        self.version = version
+        self.publisher = publisher
+        """The publisher's root key: 32 bytes."""
+        self.network_id = network_id
+        self.stage = stage
+        self.max_age = max_age
+        """Seconds since the newest block of the evidence."""
+        self.accepts_stale_trust = accepts_stale_trust
         if self.stage is not None and self.max_age is None:
             raise Misuse(
                 "A required stage needs a maximum age: an old bundle doesn't know of later changes.",
@@ -41,8 +47,7 @@ class Expectations:
         return self.model is not None and self.publisher is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """What a bundle proves. Every field is proven from the trusted checkpoint (rule 5)."""
 
     trusted: Checkpoint

@@ -61,6 +61,17 @@ class Tally(NamedTuple):
         return 100 * self.stake / self.total_stake
 
 
+class Seats(NamedTuple):
+    """Who signed an update. Seats are drawn by stake, some keys more than once: they are no share of it."""
+
+    epoch: int
+    """Of the block that they signed."""
+    signed: int
+    seats: int
+    keys: int
+    """Distinct ones of those that signed."""
+
+
 @cache
 def signatures() -> Bls:
     """The signature scheme; it keeps the keys that it has parsed."""

@@ -6,9 +6,8 @@ Sources: specs/04-bundle §5, altair/light-client/sync-protocol; rule 20.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from anchor.bundle.finality import Chain, Place, compute_checkpoint_epoch, signatures
+from anchor.bundle.finality import Chain, Place, Seats, compute_checkpoint_epoch, signatures
 from anchor.bundle.types import COMMITTEE_PATHS, MAX_VALIDATORS, Committee, root_of, state_index
 from anchor.consensus.containers.altair import LightClientHeader, LightClientUpdate
 from anchor.consensus.containers.phase0 import Checkpoint
@@ -24,17 +23,6 @@ from anchor.errors import InvalidEvidence, InvalidProof
 from anchor.merkle.proof import compute_multi_merkle_root
 
 
-class Seats(NamedTuple):
-    """Who signed an update. Seats are drawn by stake, some keys more than once: they are no share of it."""
-
-    epoch: int
-    """Of the block that they signed."""
-    signed: int
-    seats: int
-    keys: int
-    """Distinct ones of those that signed."""
-
-
 def verify_updates(
     before: Place, committees: Sequence[Committee], updates: Sequence[LightClientUpdate], chain: Chain
 ) -> tuple[tuple[Place, ...], tuple[Seats, ...]]:
@@ -45,8 +33,6 @@ def verify_updates(
     """
     if len(committees) != bool(updates):
         raise InvalidEvidence("A sync committee and its updates come together, or not at all.")
-    if not updates:
-        return (), ()
     _verify_committee(committees[0], before)
     client = LightClient(LEDGER, _make_config(chain), chain.network_id, signatures())
     header = LightClientHeader(beacon=before.header)

@@ -7,9 +7,9 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.consensus.entries import require_organisation
@@ -37,8 +37,7 @@ ONE_OPERATOR: Final = "one operator"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-@dataclass(frozen=True, slots=True)
-class Trust:
+class Trust(NamedTuple):
     """A trusted checkpoint, and what the user says of its network."""
 
     checkpoint: Checkpoint
@@ -46,7 +45,7 @@ class Trust:
     """In the trust store; empty for a checkpoint that was given as such."""
     network_id: bytes | None = None
     operator: str = ONE_OPERATOR
-    publishers: Mapping[str, bytes] = field(default_factory=dict)
+    publishers: Mapping[str, bytes] = MappingProxyType({})
     """Root keys by organisation: who may publish models of that name."""
 
     @property

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from anchor.bundle.evidence import Evidence, Expectations
-from anchor.bundle.finality import Tally
-from anchor.bundle.seats import Seats
+from anchor.bundle.finality import Seats, Tally
 from anchor.bundle.trust import Trust
 from anchor.consensus.schemes import SCHEME_NAMES
 from anchor.consensus.text import format_checkpoint, format_identity, format_time_exactly, get_stage_name
@@ -27,22 +25,29 @@ MAX_LISTED: Final = 20
 """Files and tensors that a verdict's text names."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
 class Verdict:
     """The answer to: is this model the one that was published, and did the network agree?
 
     True just where the answer is an unqualified yes. Nothing in it comes from the bundle unproven.
     """
 
-    trust: Trust
-    expected: Expectations
-    """What whoever asked stated."""
-    evidence: Evidence | None
-    """What the bundle proves; None when it was refused."""
-    files: FilesReport | None
-    """What was found of the files; None when they were not looked at, as the bundle was refused."""
-    refusal: AnchorError | None = None
-    """Why the bundle was refused."""
+    def __init__(
+        self,
+        trust: Trust,
+        expected: Expectations,
+        evidence: Evidence | None,
+        files: FilesReport | None,
+        refusal: AnchorError | None = None,
+    ) -> None:
+        self.trust = trust
+        self.expected = expected
+        """What whoever asked stated."""
+        self.evidence = evidence
+        """What the bundle proves; None when it was refused."""
+        self.files = files
+        """What was found of the files; None when they were not looked at, as the bundle was refused."""
+        self.refusal = refusal
+        """Why the bundle was refused."""
 
     @property
     def exit_code(self) -> int:

@@ -28,8 +28,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from anchor.bundle.evidence import Evidence, Expectations
-from anchor.bundle.finality import Chain, Place, Tally, compute_checkpoint_epoch, find_passed_by, verify_hops
-from anchor.bundle.seats import Seats, verify_updates
+from anchor.bundle.finality import (
+    Chain,
+    Place,
+    Seats,
+    Tally,
+    compute_checkpoint_epoch,
+    find_passed_by,
+    verify_hops,
+)
 from anchor.bundle.types import (
     TRUSTED_PATHS,
     Bundle,
@@ -56,7 +63,6 @@ from anchor.consensus.weak_subjectivity import compute_expiry_by_timestamp
 from anchor.errors import (
     InvalidEvidence,
     InvalidProof,
-    InvalidSignature,
     MalformedBundle,
     MalformedSSZ,
     RefusedModel,
@@ -77,7 +83,7 @@ def verify_bundle(
     """What `data` proves to someone who trusts `trusted`, at the Unix time `now`.
 
     Raises MalformedBundle (1, 13), InvalidEvidence and InvalidProof (2, 3, 5 to 8, 13), StaleTrust (4),
-    InvalidUpdate (5), InvalidSignature (5, 9), InvalidEntry (8), RefusedModel (10 to 12), InvalidManifest
+    InvalidUpdate (5), InvalidSignature (5, 9), InvalidEntry (8), RefusedModel (9 to 12), InvalidManifest
     and Unsafe (13).
     """
     bundle = decode_bundle(data)  # 1
@@ -173,6 +179,10 @@ def _verify_finality(
 ) -> tuple[tuple[Place, ...], tuple[Tally, ...], tuple[Seats, ...]]:
     """Step 5 (rules 19, 20): votes lead while validators are few enough, a sync committee from there."""
     voted, tallies = verify_hops(start, bundle.hops, chain)
+    if not bundle.committee and not bundle.updates:
+        return voted, tallies, ()
+    from anchor.bundle.seats import verify_updates
+
     signed, seats = verify_updates(voted[-1], bundle.committee, bundle.updates, chain)
     return voted + signed, tallies, seats
 
@@ -237,7 +247,7 @@ def _verify_signatures(bundle: Bundle, chain: Chain) -> tuple[int, ...]:
     publication, version = bundle.publication, bundle.status.version
     keys = get_key_set(bundle.status.publisher, version.entry)
     if keys is None:
-        raise InvalidSignature(
+        raise RefusedModel(
             f"{version.model.decode()}@{version.version.decode()} was published in entry {version.entry}, "
             "and its publisher has revoked the keys that signed it there.",
             fix="Use another version.",

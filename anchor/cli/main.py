@@ -6,10 +6,10 @@ Exit codes (rule 6): 0 verified or done; 1 differs or refused; 2 usage; 3 unavai
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
 from importlib import import_module
-from shutil import get_terminal_size
 from typing import Any, NoReturn
 
 from anchor import __version__
@@ -39,6 +39,7 @@ COMMANDS = {
     "validator": "make keys that vote, and keep the record of what they signed",
     "devnet": "run a network of real nodes on this machine, and try what it survives",
     "doctor": "check clock, port, disk, keys, native code and store",
+    "db": "check that a ledger's store is still what was written to it",
     "export": "write a ledger's backup to one file",
     "import": "bring a ledger back from its backup",
     "sync": "sync a beacon chain from a checkpoint that you trust, follow it, serve it",
@@ -69,7 +70,15 @@ class _Formatter(RawDescriptionHelpFormatter):
     """Help of at most 80 columns."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=28, width=min(get_terminal_size().columns, 80))
+        super().__init__(prog, max_help_position=28, width=_get_width())
+
+
+def _get_width() -> int:
+    """As `shutil.get_terminal_size`, which imports compressors."""
+    try:
+        return min(int(os.environ.get("COLUMNS") or os.get_terminal_size().columns), 80)
+    except (ValueError, OSError):
+        return 80
 
 
 def build_parser(command: str | None = None) -> ArgumentParser:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from io import TextIOWrapper
 from typing import Any, TextIO
 
@@ -23,13 +21,11 @@ Progress = Callable[[int], None]
 """Told how much was done since the last call."""
 
 
-@dataclass(frozen=True, slots=True)
 class Outcome:
     """What a command found: words for people, a result for programs, and the exit code."""
 
-    text: str
-    result: dict[str, Any] = field(default_factory=dict)
-    status: int = 0
+    def __init__(self, text: str, result: dict[str, Any] | None = None, status: int = 0) -> None:
+        self.text, self.result, self.status = text, result or {}, status
 
 
 class Stream:
@@ -197,6 +193,8 @@ def _format_envelope(
         "result": result,
         "error": error,
     }
+    import json
+
     return json.dumps(envelope, default=_to_plain)
 
 

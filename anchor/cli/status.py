@@ -10,7 +10,8 @@ from anchor.cli.output import Outcome, Terminal, format_table, printable
 from anchor.cli.plain import keys_count, show_approvals
 
 if TYPE_CHECKING:
-    from anchor.node.chain import Chain, Status
+    from anchor.node.chain import Chain
+    from anchor.node.status import Status
 
 HELP = "Show a ledger's finality and its newest models."
 EXAMPLES = """
@@ -29,12 +30,17 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, terminal: Terminal) -> Outcome:
     """Reads the newest state."""
-    from anchor.node.folder import open_reader
+    from anchor.node.folder import NETWORK, open_reader
+    from anchor.node.founding import read_description
+    from anchor.params import LOGICAL_CLOCK
 
-    with open_reader(get_folder(options)) as chain:
+    folder = get_folder(options)
+    with open_reader(folder) as chain:
         status = chain.get_status()
         total, versions = _list_versions(chain, options.last)
-    result = _to_result(status) | {"versions_total": total, "versions": versions}
+        is_alone = chain.genesis.clock == LOGICAL_CLOCK
+    operators = 1 if is_alone else read_description(folder / NETWORK).operators
+    result = _to_result(status, operators) | {"versions_total": total, "versions": versions}
     return Outcome(_describe(result, status, terminal), result)
 
 
@@ -61,7 +67,7 @@ def _list_versions(chain: Chain, last: int) -> tuple[int, list[dict[str, Any]]]:
     return len(versions), shown
 
 
-def _to_result(status: Status) -> dict[str, Any]:
+def _to_result(status: Status, operators: int | None) -> dict[str, Any]:
     from anchor.consensus.text import format_checkpoint, format_time_exactly
 
     return {
@@ -77,7 +83,7 @@ def _to_result(status: Status) -> dict[str, Any]:
         "justified": format_checkpoint(status.justified),
         "finalized": format_checkpoint(status.finalized),
         "validators": status.validators,
-        "operators": 1,
+        "operators": operators,
         "entries": status.entries,
         "final_entries": status.final_entries,
         "may_sign": status.may_sign,
@@ -86,11 +92,13 @@ def _to_result(status: Status) -> dict[str, Any]:
 
 def _describe(result: dict[str, Any], status: Status, terminal: Terminal) -> str:
     role = "" if status.may_sign else "; a copy that only reads"
-    waiting = status.entries - status.final_entries
-    pending = f"; the last {waiting} not final until something more is recorded" if waiting else ""
+    waiting, operators = status.entries - status.final_entries, result["operators"]
+    when = "until something more is recorded" if operators == 1 else "yet"
+    pending = f"; the last {waiting} not final {when}" if waiting else ""
+    kept = {1: "one operator", None: "several operators"}.get(operators, f"{operators} operators")
     name = terminal.paint(printable(status.name), "bold")
     lines = [
-        f"ledger     {name}: one operator, {status.validators} validators{role}",
+        f"ledger     {name}: {kept}, {status.validators} validators{role}",
         f"network    0x{status.network_id.hex()}",
         f"genesis    {result['genesis']}",
         f"final      {result['finalized']}",

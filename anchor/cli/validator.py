@@ -15,6 +15,7 @@ from anchor.errors import Misuse
 
 if TYPE_CHECKING:
     from anchor.consensus.containers.entries import SignedEntry
+    from anchor.consensus.duties import Keyring
     from anchor.node.founding import Description
     from anchor.node.publishing import Standing
     from anchor.node.validators.admissions import Proposal
@@ -29,6 +30,7 @@ propose DEPOSITS  to a running network: what its operators are to consent to
 consent PROPOSAL  the consent of all keys in --keystores
 admit PROPOSAL CONSENT …
                   an administrator brings them in, with two thirds of the stake
+exit PUBKEY …     validators of --keystores leave, by way of a --node
 export            the record of what the keys signed, for another machine
 import RECORD     takes such a record over, before the keys sign here
 resume            the record is lost or old, and the keys sign nowhere else:
@@ -51,6 +53,7 @@ ACTIONS: Final = {
     "propose": Takes(("DEPOSITS",), ("network", "output")),
     "consent": Takes(("PROPOSAL",), ("network", "keystores", "output"), ("passphrase_file",)),
     "admit": Takes(("PROPOSAL", "CONSENT…"), ("key", "node", "trust"), ("passphrase_file",)),
+    "exit": Takes(("PUBKEY…",), ("keystores", "node", "trust"), ("passphrase_file",)),
     "export": Takes((), ("keystores", "output")),
     "import": Takes(("RECORD",), ("keystores",)),
     "resume": Takes((), ("network", "keystores"), ("justified",)),
@@ -67,7 +70,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--network", metavar="FILE", help="its network.json; for new keys, or its draft")
     parser.add_argument("--operator", metavar="NAME", help="what you are called, for everyone to read")
     parser.add_argument("--count", metavar="N", type=parse_count, help="how many keys to make")
-    parser.add_argument("--out", metavar="DIR", help="a folder for them that does not exist yet")
+    parser.add_argument("--out", metavar="DIR", help="a new folder for them, or one that has keys")
     parser.add_argument("--keystores", metavar="DIR", help="the folder of the keys")
     parser.add_argument("-o", "--output", metavar="FILE", help="where to write it; never overwritten")
     parser.add_argument(
@@ -89,6 +92,7 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
         "propose": _propose,
         "consent": _consent,
         "admit": _admit,
+        "exit": _exit,
         "export": _export,
         "import": _import,
         "resume": _resume,
@@ -97,27 +101,51 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
 
 
 def _keygen(options: Namespace, terminal: Terminal) -> Outcome:
-    from anchor.files import new_folder, require_new_folder
     from anchor.node.documents import require_name
     from anchor.node.founding import read_fork_version
-    from anchor.node.validators.deposits import FILE, make_deposits, write_deposits
-    from anchor.node.validators.folder import make_validators
+    from anchor.node.validators.folder import PATTERN
 
     folder, version = Path(options.out), read_fork_version(Path(options.network))
     require_name(options.operator, "An operator's name")
+    make = _add_keys if any(folder.glob(PATTERN)) else _make_keys
+    pubkeys, deposits = make(options, folder, version)
+    place = printable(str(folder))
+    text = (
+        f"Made {options.count} keys in {place}, encrypted.\n\n"
+        f"Hand {printable(str(deposits))} over: it is public, and proves that you have the keys.\n"
+        f"Back the keystores up, but use them in one place only: {place}."
+    )
+    return Outcome(text, {"folder": options.out, "deposits": str(deposits), "pubkeys": pubkeys})
+
+
+def _make_keys(options: Namespace, folder: Path, version: bytes) -> tuple[list[str], Path]:
+    """A new folder of keys: all of it, or none. Returns the keys, and where their deposits are."""
+    from anchor.files import new_folder, require_new_folder
+    from anchor.node.validators.deposits import FILE, make_deposits, write_deposits
+    from anchor.node.validators.folder import make_validators
+
     require_new_folder(folder)
     password = read_passphrase(options.passphrase_file, f"the keys in {folder}", confirm=True)
     with new_folder(folder) as staged:
         keyring = make_validators(staged, options.count, password, os.urandom)
         write_deposits(staged / FILE, make_deposits(options.operator, version, keyring))
-    place = printable(str(folder))
-    text = (
-        f"Made {options.count} keys in {place}, encrypted.\n\n"
-        f"Hand {place}/{FILE} over: it is public, and proves that you have the keys.\n"
-        f"Back the keystores up, but use them in one place only: {place}."
-    )
-    pubkeys = [f"0x{pubkey.hex()}" for pubkey in keyring.secret_keys]
-    return Outcome(text, {"folder": options.out, "deposits": str(folder / FILE), "pubkeys": pubkeys})
+    return _name(keyring), folder / FILE
+
+
+def _add_keys(options: Namespace, folder: Path, version: bytes) -> tuple[list[str], Path]:
+    """More keys in a folder that has some; their deposits are in a file of their own."""
+    from anchor.node.validators.deposits import find_free, make_deposits, write_deposits
+    from anchor.node.validators.folder import add_validators
+
+    password = read_passphrase(options.passphrase_file, f"the keys in {folder}")
+    keyring = add_validators(folder, options.count, password, os.urandom)
+    path = find_free(folder)
+    write_deposits(path, make_deposits(options.operator, version, keyring))
+    return _name(keyring), path
+
+
+def _name(keyring: Keyring) -> list[str]:
+    return [f"0x{pubkey.hex()}" for pubkey in keyring.secret_keys]
 
 
 def _read_network(options: Namespace) -> Description:
@@ -202,6 +230,29 @@ def _admit(options: Namespace, terminal: Terminal) -> Outcome:
     )
     result = _show_proposal(wanted)
     return Outcome(text, result | {"entries": list(said.positions), "final": format_checkpoint(said.final)})
+
+
+def _exit(options: Namespace, terminal: Terminal) -> Outcome:
+    from anchor.node.validators.exits import find_pubkeys, sign_exit
+    from anchor.node.validators.folder import find_keystores, load_keyring
+
+    remote, folder = open_node(options, terminal), options.keystores
+    if remote is None:
+        raise Misuse("A validator leaves by way of a node.", fix="Name it with --node.")
+    paths = find_keystores(Path(folder))
+    keyring = load_keyring(paths, read_passphrase(options.passphrase_file, f"the keys in {folder}"))
+    pubkeys = find_pubkeys(keyring, options.words)
+    seen = remote.remote.look()
+    wishes = [sign_exit(seen, keyring, pubkey) for pubkey in pubkeys]
+    for wish in wishes:
+        remote.remote.send_exit(wish)
+    indices = [int(wish.message.validator_index) for wish in wishes]
+    text = (
+        f"{len(wishes)} validators ask to leave, by way of {printable(options.node)}.\n"
+        "Keep their node up until they have left: they vote for some epochs yet, and can\n"
+        "be slashed for longer. See their exit_epoch at /anchor/v1/validators/INDEX."
+    )
+    return Outcome(text, {"validators": indices, "pubkeys": [f"0x{pubkey.hex()}" for pubkey in pubkeys]})
 
 
 def _export(options: Namespace, terminal: Terminal) -> Outcome:

@@ -7,9 +7,8 @@ weight. The functions are pure; whoever follows a chain calls them. Tables only 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.errors import InvalidCheckpoint, Misuse
@@ -19,8 +18,7 @@ RootAt = Callable[[int], Root | None]
 """A branch: its root at a position, None where it does not reach or does not show one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """The checkpoints of one network that this release carries."""
 
     name: str

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from anchor.consensus.containers.entries import Key
@@ -34,16 +33,13 @@ SMALL_ORDER_Y: Final = frozenset({0, 1, FIELD_PRIME - 1, _ORDER_8_Y, FIELD_PRIME
 """The y of the eight points whose order divides 8."""
 
 
-@dataclass(frozen=True, slots=True)
 class SigningKey:
     """A private key, as the 32-byte seed that both schemes derive it from."""
 
-    scheme: int
-    seed: bytes = field(repr=False)
-
-    def __post_init__(self) -> None:
-        if self.scheme not in SCHEME_NAMES or len(self.seed) != 32:
-            raise Misuse(f"A signing key has scheme 1 or 2 and a seed of 32 bytes, not {len(self.seed)}.")
+    def __init__(self, scheme: int, seed: bytes) -> None:
+        if scheme not in SCHEME_NAMES or len(seed) != 32:
+            raise Misuse(f"A signing key has scheme 1 or 2 and a seed of 32 bytes, not {len(seed)}.")
+        self.scheme, self.seed = scheme, seed
 
     @property
     def public(self) -> Key:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hashlib import sha256 as _sha256
 from typing import Any, Final
 
-Buffer = bytes | bytearray | memoryview
-"""What the hashing functions read."""
+from anchor.types import Buffer
 
 
 def sha256(data: Buffer, /) -> bytes:
@@ -21,8 +20,7 @@ def _zero_hashes(levels: int) -> tuple[bytes, ...]:
     return tuple(hashes)
 
 
-ZERO_HASHES: Final = _zero_hashes(64)
-"""`ZERO_HASHES[d]` is the root of a subtree of depth d whose leaves are all zero."""
+_ZERO_HASHES: Final = _zero_hashes(64)
 
 
 def _flat(buffer: Buffer) -> memoryview:
@@ -69,10 +67,10 @@ def merkle_root(chunks: Buffer, depth: int, /) -> bytes:
     if len(level) % 32 or len(level) > 32 << depth:
         raise ValueError(f"{len(level)} bytes of chunks do not fit a tree of depth {depth}")
     if not level:
-        return ZERO_HASHES[depth]
+        return _ZERO_HASHES[depth]
     for d in range(depth):
         if len(level) % 64:
-            level = bytes(level) + ZERO_HASHES[d]
+            level = bytes(level) + _ZERO_HASHES[d]
         level = hash_pairs(level)
     return bytes(level)
 

@@ -5,7 +5,7 @@ It is not there where the package was installed without a compiler.
 
 from typing import Any
 
-from anchor.merkle._hashlib import Buffer
+from anchor.types import Buffer
 
 IMPLEMENTATIONS: tuple[str, ...]
 """What this machine can run, best first: of "SHA-NI", "ARMv8", "AVX2", "portable"."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, overload
 
@@ -114,15 +113,13 @@ class Bits(Sequence[bool]):
         return f"Bits({''.join('1' if bit else '0' for bit in self)})"
 
 
-@dataclass(frozen=True)
 class Bitvector(Schema[Bits]):
     """Exactly `length` bits, at least one."""
 
-    length: int
-
-    def __post_init__(self) -> None:
-        if self.length < 1:
-            raise Misuse(f"A bitvector has at least one bit, not {self.length}.")
+    def __init__(self, length: int) -> None:
+        if length < 1:
+            raise Misuse(f"A bitvector has at least one bit, not {length}.")
+        self.length = length
 
     @property
     def fixed_size(self) -> int:  # type: ignore[override]
@@ -157,12 +154,13 @@ class Bitvector(Schema[Bits]):
         return f"Bitvector[{self.length}]"
 
 
-@dataclass(frozen=True)
 class Bitlist(Schema[Bits]):
     """At most `limit` bits; any number, in a progressive tree, when `limit` is None."""
 
-    limit: int | None
     fixed_size = None
+
+    def __init__(self, limit: int | None) -> None:
+        self.limit = limit
 
     def default(self) -> Bits:
         return Bits()

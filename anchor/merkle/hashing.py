@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from anchor.merkle._hashlib import ZERO_HASHES, Buffer
-
 try:
     from anchor.merkle import _native
 except ImportError:
@@ -27,13 +25,14 @@ if _has_sha_instructions:
 else:
     from anchor.merkle._hashlib import hash_leaves, hash_mapped, hash_slices, sha256
 
+ZERO_HASHES: Final = tuple([merkle_root(b"", depth) for depth in range(65)])
+"""`ZERO_HASHES[d]` is the root of a subtree of depth d whose leaves are all zero."""
 BACKEND: Final = _backend
 """The path in use, for people: "native (SHA-NI)", "native (portable)", …, "hashlib"."""
 
 __all__ = [
     "BACKEND",
     "ZERO_HASHES",
-    "Buffer",
     "hash_leaves",
     "hash_mapped",
     "hash_pairs",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
 from typing import Any
@@ -28,16 +27,13 @@ from anchor.merkle.tree import Chunks, Tree, chunk_depth, pack
 Values = tuple[Any, ...]
 
 
-@dataclass(frozen=True)
 class Vector(Schema[Values]):
     """Exactly `length` elements, at least one."""
 
-    element: Schema[Any]
-    length: int
-
-    def __post_init__(self) -> None:
-        if self.length < 1:
-            raise Misuse(f"A vector has at least one element, not {self.length}.")
+    def __init__(self, element: Schema[Any], length: int) -> None:
+        if length < 1:
+            raise Misuse(f"A vector has at least one element, not {length}.")
+        self.element, self.length = element, length
 
     @property
     def fixed_size(self) -> int | None:  # type: ignore[override]
@@ -80,13 +76,13 @@ class Vector(Schema[Values]):
         return f"Vector[{self.element}, {self.length}]"
 
 
-@dataclass(frozen=True)
 class List(Schema[Values]):
     """At most `limit` elements; any number, in a progressive tree, when `limit` is None."""
 
-    element: Schema[Any]
-    limit: int | None
     fixed_size = None
+
+    def __init__(self, element: Schema[Any], limit: int | None) -> None:
+        self.element, self.limit = element, limit
 
     def default(self) -> Values:
         return ()

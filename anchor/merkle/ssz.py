@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
@@ -65,6 +64,9 @@ class Schema(ABC, Generic[V]):
     def __str__(self) -> str:
         return type(self).__name__
 
+    def __repr__(self) -> str:
+        return str(self)
+
 
 def get_generalized_index(schema: Schema[Any], *path: str | int) -> GeneralizedIndex:
     """The generalized index of the node that `path` leads to from a value of `schema`."""
@@ -96,11 +98,11 @@ class Basic(Schema[V]):
         return tuple([self.decode(part) for part in split(data, self.fixed_size)])
 
 
-@dataclass(frozen=True)
 class Uint(Basic[int]):
     """uintN, little-endian, of `fixed_size` bytes."""
 
-    fixed_size: int
+    def __init__(self, fixed_size: int) -> None:
+        self.fixed_size = fixed_size
 
     def default(self) -> int:
         return 0
@@ -137,11 +139,10 @@ class Uint(Basic[int]):
 _STRUCT_CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
-@dataclass(frozen=True)
 class Boolean(Basic[bool]):
     """One byte, 0 or 1."""
 
-    fixed_size: int = 1
+    fixed_size = 1
 
     def default(self) -> bool:
         return False
@@ -159,11 +160,13 @@ class Boolean(Basic[bool]):
         return "boolean"
 
 
-@dataclass(frozen=True)
 class ByteVector(Schema[bytes]):
     """Exactly `fixed_size` bytes."""
 
     fixed_size: int
+
+    def __init__(self, fixed_size: int) -> None:
+        self.fixed_size = fixed_size
 
     def default(self) -> bytes:
         return bytes(self.fixed_size)
@@ -206,12 +209,13 @@ class ByteVector(Schema[bytes]):
         return f"ByteVector[{self.fixed_size}]"
 
 
-@dataclass(frozen=True)
 class ByteList(Schema[bytes]):
     """At most `limit` bytes; any number, in a progressive tree, when `limit` is None."""
 
-    limit: int | None
     fixed_size = None
+
+    def __init__(self, limit: int | None) -> None:
+        self.limit = limit
 
     def default(self) -> bytes:
         return b""

@@ -6,11 +6,11 @@ A schema turns a value into a `Tree`; a node opens its children only when a proo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from anchor.errors import InvalidProof
-from anchor.merkle.hashing import ZERO_HASHES, Buffer, merkle_root, sha256
+from anchor.merkle.hashing import ZERO_HASHES, merkle_root, sha256
+from anchor.types import Buffer
 
 
 class Tree(Protocol):
@@ -23,8 +23,7 @@ class Tree(Protocol):
         """The left and the right child. Raises InvalidProof below a leaf."""
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(NamedTuple):
     """A chunk: there is nothing to prove below it."""
 
     root: bytes
@@ -33,8 +32,7 @@ class Leaf:
         raise InvalidProof("The generalized index descends below a leaf of the tree.")
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(NamedTuple):
     """A node over two subtrees."""
 
     left: Tree
@@ -48,8 +46,7 @@ class Pair:
         return self.left, self.right
 
 
-@dataclass(frozen=True, slots=True)
-class Chunks:
+class Chunks(NamedTuple):
     """A subtree of `depth` over 32-byte chunks, zero-filled; `open_chunk(i)` is the tree below chunk i."""
 
     chunks: bytes

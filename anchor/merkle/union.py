@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from anchor.errors import MalformedSSZ, Misuse
@@ -17,11 +16,11 @@ if TYPE_CHECKING:
     from anchor.merkle.scope import Scope
 
 
-@dataclass(frozen=True, slots=True)
 class OneOf:
     """Marks an annotated `Selected`: a union of these records, whose selectors are 0, 1, 2, …"""
 
-    records: tuple[type[Container], ...]
+    def __init__(self, records: tuple[type[Container], ...]) -> None:
+        self.records = records
 
 
 class Selected(NamedTuple):

@@ -10,22 +10,9 @@ from anchor.errors import MissingFile, Unsafe
 from anchor.ml.anchored import Anchored, describe
 from anchor.ml.leaves import Progress, hash_ranges, hash_skeleton
 from anchor.ml.manifest import Tensor
-from anchor.ml.report import Answer, FileReport, Finding, TensorReport
+from anchor.ml.report import Answer, Elsewhere, FileReport, Finding, Key, TensorReport
 from anchor.ml.source import Source
 from anchor.ml.survey import survey_file
-
-Key = tuple[str, str]
-"""(component, name)."""
-
-
-class Elsewhere(NamedTuple):
-    """What unnamed files turned out to hold."""
-
-    keys: frozenset[Key]
-    """Missing or differing tensors that lie there with the right bytes."""
-    has_other: bool
-    """Some hold tensors that the manifest does not have, or has with other bytes."""
-    findings: tuple[Finding, ...]
 
 
 class _Sought(NamedTuple):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator
-from hashlib import sha256
 from typing import Final, NamedTuple
 
+from anchor.merkle.hashing import hash_leaves, sha256
 from anchor.ml.anchored import Anchored
 from anchor.ml.check import Checked
 from anchor.ml.formats import HEAD_BYTES, LFS_PREFIX, content_word
 from anchor.ml.formats.reading import read_up_to
 from anchor.ml.leaves import CHUNK_SIZE
-from anchor.ml.manifest import chunk_count, compute_notes_root
+from anchor.ml.manifest import compute_notes_root
 from anchor.ml.report import Answer, Damage
 
 MAX_TEXT: Final = 16 << 20
@@ -32,9 +33,7 @@ class LFSPointer(NamedTuple):
 
 
 def find_hints(fd: int, anchored: Anchored, checked: Checked, *, reference: int | None) -> tuple[str, ...]:
-    """Hints on the file open at `fd`, whose check found `checked`; none when its bytes are right."""
-    if checked.report.raw is Answer.OK:
-        return ()
+    """Hints on the file open at `fd`, whose check found that its bytes differ."""
     size = os.fstat(fd).st_size
     head = read_up_to(fd, 0, HEAD_BYTES)
     if pointer := parse_lfs_pointer(head, size):
@@ -76,10 +75,10 @@ def _about_pointer(pointer: LFSPointer, anchored: Anchored, reference: int | Non
 def _plain_digest(anchored: Anchored, reference: int | None) -> bytes | None:
     """SHA-256 of the anchored file in one stream, where it can be known: a manifest has it of small files."""
     if not anchored.placed and anchored.file.size <= CHUNK_SIZE:
-        return anchored.file.skeleton or sha256().digest()
+        return anchored.file.skeleton or sha256(b"")
     if reference is None:
         return None
-    state = sha256()
+    state = hashlib.sha256()
     for start in range(0, os.fstat(reference).st_size, CHUNK_SIZE):
         state.update(read_up_to(reference, start, CHUNK_SIZE))
     return state.digest()
@@ -108,18 +107,13 @@ def _about_text(fd: int, size: int, anchored: Anchored) -> Iterator[str]:
     """Whether the file would be right with other line endings, or without or with a byte order mark."""
     if anchored.placed or max(size, anchored.file.size) > MAX_TEXT:
         return
-    data = read_up_to(fd, 0, size)
+    data, want = read_up_to(fd, 0, size), anchored.file
     plain = data.removeprefix(_BOM).replace(b"\r\n", b"\n")
     for text in (plain, plain.replace(b"\n", b"\r\n")):
         for candidate in (text, _BOM + text):
-            if len(candidate) == anchored.file.size and _digests(candidate) == anchored.file.skeleton:
+            if len(candidate) == want.size and hash_leaves(candidate, CHUNK_SIZE) == want.skeleton:
                 yield "It differs only in line endings or a byte order mark."
                 return
-
-
-def _digests(data: bytes) -> bytes:
-    starts = range(0, chunk_count(len(data)) * CHUNK_SIZE, CHUNK_SIZE)
-    return b"".join(sha256(data[start : start + CHUNK_SIZE]).digest() for start in starts)
 
 
 def _about_weights(anchored: Anchored, checked: Checked) -> Iterator[str]:

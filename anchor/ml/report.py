@@ -58,6 +58,20 @@ class Finding(NamedTuple):
     tensors: tuple[str, ...] = ()
 
 
+Key = tuple[str, str]
+"""(component, name)."""
+
+
+class Elsewhere(NamedTuple):
+    """What unnamed files turned out to hold."""
+
+    keys: frozenset[Key] = frozenset()
+    """Missing or differing tensors that lie there with the right bytes."""
+    has_other: bool = False
+    """Some hold tensors that the manifest does not have, or has with other bytes."""
+    findings: tuple[Finding, ...] = ()
+
+
 class TensorReport(NamedTuple):
     """What was found of one tensor."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from hashlib import sha256
 from itertools import accumulate
 
+from anchor.merkle.hashing import sha256
 from anchor.ml.formats.reading import read_up_to
 from anchor.ml.leaves import CHUNK_SIZE, Range
 from anchor.ml.report import Damage
@@ -71,7 +71,7 @@ def narrow(stream: Stream, damage: Sequence[Damage], fd: int, reference: int) ->
 
 def _narrow_one(stream: Stream, item: Damage, fd: int, reference: int) -> list[Damage]:
     pieces = [read_up_to(reference, *part) for part in stream.chunk_ranges(item.chunk)]
-    if sha256(b"".join(pieces)).digest() != stream.want[32 * item.chunk : 32 * item.chunk + 32]:
+    if sha256(b"".join(pieces)) != stream.want[32 * item.chunk : 32 * item.chunk + 32]:
         return [item]  # the copy is damaged too, and shows nothing
     good = read_up_to(reference, item.begin, item.end - item.begin)
     bad = read_up_to(fd, item.begin, item.end - item.begin)

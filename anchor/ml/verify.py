@@ -11,15 +11,13 @@ from typing import NamedTuple
 from anchor.errors import MalformedFile, MissingFile, Unsafe
 from anchor.files import LEFTOVER
 from anchor.ml.anchored import Anchored, select_files
-from anchor.ml.check import check_file
-from anchor.ml.elsewhere import find_elsewhere
+from anchor.ml.check import Checked, check_file
 from anchor.ml.formats.index import MAX_INDEX_BYTES, check_index, is_index, read_index
 from anchor.ml.formats.layout import Layout
-from anchor.ml.hints import find_hints
 from anchor.ml.leaves import Progress
 from anchor.ml.manifest import Manifest
 from anchor.ml.paths import IGNORED, is_protected
-from anchor.ml.report import Answer, FileReport, FilesReport, Finding, TensorReport
+from anchor.ml.report import Answer, Elsewhere, FileReport, FilesReport, Finding, TensorReport
 from anchor.ml.rules import verify_manifest
 from anchor.ml.source import Listing, Source, open_source
 
@@ -66,7 +64,7 @@ def check_files(
             found = _check_all(source, copy, wanted, counter)
         extra = _find_extra(source, listing, manifest, bundle)
         findings = [] if only else _check_indices(source, found.layouts)
-        elsewhere = find_elsewhere(source, extra, found.files, found.tensors, wanted, counter)
+        elsewhere = _look_elsewhere(source, extra, found, wanted, counter)
     unfound = [tensor for tensor in found.tensors if tensor.answer is not Answer.OK]
     return FilesReport(
         files=(*found.files, *extra),
@@ -128,13 +126,21 @@ def _add_unopened(found: _Found, anchored: Anchored, answer: Answer, what: str) 
 def _add_checked(found: _Found, anchored: Anchored, fd: int, copy: int | None, progress: Progress) -> None:
     try:
         checked = check_file(fd, anchored, progress=progress, reference=copy)
-        hints = find_hints(fd, anchored, checked, reference=copy)
+        hints = _explain(fd, anchored, checked, copy)
     finally:
         if copy is not None:
             os.close(copy)
     found.files.append(checked.report._replace(hints=hints))
     found.tensors.extend(checked.tensors)
     found.layouts[anchored.file.path] = checked.layout
+
+
+def _explain(fd: int, anchored: Anchored, checked: Checked, copy: int | None) -> tuple[str, ...]:
+    if checked.report.raw is Answer.OK:
+        return ()
+    from anchor.ml.hints import find_hints
+
+    return find_hints(fd, anchored, checked, reference=copy)
 
 
 def _open_copy(reference: Source | None, path: str) -> int | None:
@@ -180,6 +186,20 @@ def _is_bundle(source: Source, path: str, bundle: StrPath | None) -> bool:
         return os.path.samestat(os.fstat(fd), Path(bundle).stat())
     finally:
         os.close(fd)
+
+
+def _look_elsewhere(
+    source: Source,
+    extra: Sequence[FileReport],
+    found: _Found,
+    wanted: Sequence[Anchored],
+    progress: Progress,
+) -> Elsewhere:
+    if not extra:
+        return Elsewhere()
+    from anchor.ml.elsewhere import find_elsewhere
+
+    return find_elsewhere(source, extra, found.files, found.tensors, wanted, progress)
 
 
 def _check_indices(source: Source, layouts: dict[str, Layout | None]) -> list[Finding]:

@@ -28,6 +28,9 @@ class Database(Protocol):
     def get_version(self) -> int:
         """Of the tables. Raises CorruptedLedger when this is no ledger's store."""
 
+    def check(self) -> None:
+        """Raises CorruptedLedger where the database finds itself damaged."""
+
     def migrate(self, statements: Sequence[str], version: int) -> None:
         """Runs `statements` and records that they lead to `version`; in a transaction."""
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 from anchor.consensus.containers.entries import SignedEntry
-from anchor.errors import AnchorError, Unavailable
+from anchor.consensus.containers.phase0 import SignedVoluntaryExit
+from anchor.errors import AnchorError, Misuse, Unavailable
 from anchor.node import writer
 from anchor.node.clock import Clock
 from anchor.node.folder import open_writer
@@ -82,6 +83,13 @@ class Embedded:
         """Registers a publisher. Raises Invalid when it is registered already."""
         recorded = await self._write(self._service.register, identity)
         return recorded.positions[0]
+
+    async def leave(self, wish: SignedVoluntaryExit) -> None:
+        """Raises Misuse: there is one operator, who would be left with nobody."""
+        raise Misuse(
+            f"Validator {wish.message.validator_index} does not leave: one operator keeps this ledger.",
+            fix="Stop it, or go on with a network: anchor network --help",
+        )
 
     def judge_health(self, health: Health) -> Health:
         """Nothing else can be wrong."""

@@ -39,6 +39,7 @@ from anchor.node.production import make_keyring
 from anchor.node.records import Batch
 from anchor.node.service import Service
 from anchor.node.store import Store
+from anchor.params import LOGICAL_CLOCK
 
 KEYS: Final = "keys"
 NETWORK: Final = "network.json"
@@ -96,8 +97,11 @@ def _erase(store: Store) -> None:
         store.erase()
 
 
-def write_description(folder: Path, chain: Chain, *, operators: int = 1) -> dict[str, Any]:
-    """Writes down what others need to trust the network, and returns it."""
+def write_description(folder: Path, chain: Chain, *, operators: int | None = None) -> dict[str, Any]:
+    """Writes down what others need to trust the network, and returns it.
+
+    How many operators a network has is known from its genesis file alone.
+    """
     genesis, status = chain.genesis, chain.get_status()
     description = {
         "schema": NETWORK_SCHEMA,
@@ -108,7 +112,7 @@ def write_description(folder: Path, chain: Chain, *, operators: int = 1) -> dict
         "genesis_time": int(genesis.genesis_time),
         "seconds_per_slot": int(genesis.seconds_per_slot),
         "validators": len(genesis.deposits),
-        "operators": operators,
+        "operators": 1 if genesis.clock == LOGICAL_CLOCK else operators,
         "administrators": [format_identity(key) for key in genesis.administrators],
     }
     write_new(folder / NETWORK, json.dumps(description, indent=2).encode() + b"\n")
@@ -144,9 +148,24 @@ def open_writer(
         yield Service(store, make_keyring(seed, len(genesis.deposits)), administrator, clock)
 
 
+def _require_alone(folder: Path) -> None:
+    with open_reader(folder) as chain:
+        if chain.genesis.clock != LOGICAL_CLOCK:
+            raise Misuse(
+                f"Several operators keep the ledger in {folder}: no one's seed writes to it.",
+                fix="Give entries to a node: --node URL --trust ROOT:EPOCH, without --ledger.",
+            )
+
+
 def unlock_seed(folder: Path, passphrase: str) -> bytes:
-    """The committee's seed. Raises Misuse for a wrong passphrase, Unavailable where there is no ledger."""
+    """The committee's seed.
+
+    Raises Misuse for a wrong passphrase, and for a ledger that has no such seed; Unavailable where there is
+    no ledger.
+    """
     find_store(folder)
     path = folder / KEYS
+    if not path.exists():
+        _require_alone(folder)
     keys = decode_key_file(read_bounded(path, MAX_FILE_BYTES, "a key file"), str(path))
     return decrypt_secret(keys, passphrase, str(path))

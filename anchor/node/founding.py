@@ -234,6 +234,8 @@ class Description:
     fork_version: bytes
     genesis_time: int
     seconds_per_slot: int
+    operators: int | None = None
+    """As its genesis file says; None where that is not known."""
 
     def make_ledger(self) -> Ledger:
         """The network's rules."""
@@ -248,11 +250,11 @@ def read_description(path: Path) -> Description:
     """What the file at `path` tells of a network. Raises as `read_document`."""
 
     def read(document: Any) -> Description:
-        times = document["genesis_time"], document["seconds_per_slot"]
-        if set(map(type, times)) != {int} or not times[1]:
+        times, operators = (document["genesis_time"], document["seconds_per_slot"]), document["operators"]
+        if set(map(type, times)) != {int} or not times[1] or type(operators) not in (int, type(None)):
             raise TypeError(times)
         network_id, version = document["network_id"], document["genesis_fork_version"]
-        return Description(read_bytes(network_id, 32), read_bytes(version, 4), *times)
+        return Description(read_bytes(network_id, 32), read_bytes(version, 4), *times, operators)
 
     return read_document(path, read, NETWORK)
 

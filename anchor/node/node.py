@@ -4,7 +4,7 @@
     read   ─► reader
 
 What a handler knows of a node is here: `read` with a method of `Reader`, `submit_entry`, `keep_manifest`,
-`register_publisher`, `status` and `events`.
+`submit_exit`, `register_publisher`, `status` and `events`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from anchor.consensus.containers.entries import SignedEntry
-from anchor.consensus.containers.phase0 import Checkpoint
+from anchor.consensus.containers.phase0 import Checkpoint, SignedVoluntaryExit
 from anchor.errors import Misuse, NoSuchRecord, Unavailable
 from anchor.node.beacon import BeaconView
-from anchor.node.chain import Chain, Status
+from anchor.node.chain import Chain
 from anchor.node.clock import Clock
 from anchor.node.events import Bus, describe_changes
 from anchor.node.health import Health, judge_health
 from anchor.node.places import find_store
 from anchor.node.reading import Reader, entry_root
+from anchor.node.status import Status
 from anchor.node.store import Store
 from anchor.node.writer import Gauges, Writer
 
@@ -210,6 +211,10 @@ class Node:
             await writer.keep_manifest(root, data)
             self.generation += 1
         return is_new
+
+    async def submit_exit(self, wish: SignedVoluntaryExit) -> None:
+        """Passes on that a validator wants to leave. Raises Invalid or Misuse when it may not."""
+        await self._require_writer().leave(wish)
 
     async def register_publisher(self, identity: bytes) -> Receipt:
         """Registers a publisher, as the administrator. Raises Invalid when it is registered already."""

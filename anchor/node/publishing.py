@@ -189,6 +189,7 @@ def write_key_revocation(chain: Standing, author: Author, since: int, reason: st
     Raises InvalidEntry when none were.
     """
     publisher, said = _get_publisher(chain.get_head().state, author), _encode_reason(reason)
+    _require_past(chain, since)
     for number, keys in enumerate(publisher.key_sets):
         if keys.valid_from <= since < keys.valid_until:
             return _sign_as_root(chain, author, RevokeKeys(key_set=number, since=since, reason=said))
@@ -200,7 +201,14 @@ def write_key_revocation(chain: Standing, author: Author, since: int, reason: st
 
 def write_publisher_revocation(chain: Standing, author: Author, since: int, reason: str) -> SignedEntry:
     """Nothing that the publisher recorded at `since` or later counts, and nothing new will."""
-    _get_publisher(chain.get_head().state, author)
+    publisher = _get_publisher(chain.get_head().state, author)
+    _require_past(chain, since)
+    if since >= publisher.revoked_from:
+        raise InvalidEntry(
+            f"Publisher {format_identity(author.identity)} is revoked from entry {publisher.revoked_from} on "
+            "already.",
+            fix="Only an earlier entry can follow.",
+        )
     return _sign_as_root(chain, author, RevokePublisher(since=since, reason=_encode_reason(reason)))
 
 
@@ -274,6 +282,13 @@ def _sign_as_root(chain: Standing, author: Author, body: Container) -> SignedEnt
     if author.root is None:
         raise Misuse("That needs the publisher's root key.", fix="Name it with --root-key.")
     return _take_pen(chain).write(author.identity, body, (author.root,))
+
+
+def _require_past(chain: Standing, since: int) -> None:
+    """Raises InvalidEntry for an entry that is not even the next one."""
+    count = len(chain.get_head().state.entries)
+    if since > count:
+        raise InvalidEntry(f"There is no entry {since}: the next one is {count}.", fix="See: anchor log")
 
 
 def _encode_reason(reason: str) -> bytes:

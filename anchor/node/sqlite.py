@@ -76,6 +76,12 @@ class Sqlite:
             raise CorruptedLedger(f"{self._path} is not {self._sort.what}.", fix=self._sort.restore)
         return int(version)
 
+    def check(self) -> None:
+        """Raises CorruptedLedger where SQLite finds the file damaged."""
+        [(first,), *_] = self.get("PRAGMA integrity_check(1)")
+        if first != "ok":
+            raise CorruptedLedger(f"{self._path} is damaged: {first}.", fix=RESTORE)
+
     def migrate(self, statements: Sequence[str], version: int) -> None:
         """Runs `statements` and records that they lead to `version`; in a transaction."""
         for statement in statements:
@@ -125,6 +131,8 @@ def _told_plainly(path: Path, sort: Sort) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:  # no such table, say
+            raise CorruptedLedger(f"{path} is damaged: {error}.", fix=RESTORE) from None
         raise Unavailable(
             f"{path} cannot be used now: {error}.", fix="Check the disk's space and the file's owner."
         ) from None

@@ -52,7 +52,9 @@ MIGRATIONS: Final = (
     """,
 )
 """MIGRATIONS[v] brings tables of version v to v + 1."""
-TABLES: Final = ("ledger", "blocks", "snapshots", "entries", "manifests", "side_blocks", "pending")
+RECORDS: Final = ("blocks", "snapshots", "entries", "manifests", "side_blocks", "pending")
+"""The tables whose rows have an encoding."""
+TABLES: Final = ("ledger", *RECORDS)
 
 
 def get_statements(version: int) -> list[str]:

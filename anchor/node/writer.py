@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
 from anchor.consensus.containers.entries import SignedEntry
+from anchor.consensus.containers.phase0 import SignedVoluntaryExit
 from anchor.node.health import Health
 
 if TYPE_CHECKING:
@@ -47,6 +48,9 @@ class Writer(Protocol):
     async def register(self, identity: bytes) -> int:
         """Registers a publisher, as the administrator; the entry's position. Raises as `submit` does."""
         ...
+
+    async def leave(self, wish: SignedVoluntaryExit) -> None:
+        """Passes on that a validator wants to leave. Raises as `submit` does, Misuse where nobody can."""
 
     def judge_health(self, health: Health) -> Health:
         """A verdict on finality, and what else the writer knows."""

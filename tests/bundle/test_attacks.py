@@ -14,7 +14,6 @@ from anchor.errors import (
     AnchorError,
     InvalidEvidence,
     InvalidProof,
-    InvalidSignature,
     MalformedBundle,
     Misuse,
     RefusedModel,
@@ -193,7 +192,7 @@ def test_keys_that_were_revoked_from_the_publication_on_do_not_count(published: 
     refuse(
         published,
         published.bundle("lost/tiny", "1.0"),
-        InvalidSignature,
+        RefusedModel,
         "has revoked the keys that signed it",
         model=None,
         publisher=None,

@@ -24,8 +24,8 @@ UPGRADES = list(pairwise(FORK_NAMES))
 class Network:
     """A fork choice, its store, and a chain that feeds it."""
 
-    def __init__(self, first: str) -> None:
-        self.schedule = make_schedule(first, FORK_EPOCH)
+    def __init__(self, first: str, fork_epoch: int = FORK_EPOCH) -> None:
+        self.schedule = make_schedule(first, fork_epoch)
         self.choice = ScheduledForkChoice(self.schedule)
         state, block = make_genesis(self.schedule)
         self.store = self.choice.get_forkchoice_store(state, block)

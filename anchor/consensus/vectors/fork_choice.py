@@ -35,6 +35,8 @@ HANDLERS: Final = {
     "should_apply_proposer_boost",
     "withholding",
 }
+DATA_FILES: Final = ("blob_sidecar_", "blobs_", "column_", "data_column_", "partial_data_column_")
+"""How the names of files with blobs or columns begin."""
 Step = dict[str, Any]
 Values = Any
 """Parsed YAML."""
@@ -42,7 +44,7 @@ Values = Any
 
 def needs_kzg(case: Case) -> bool:
     """Whether the case carries blobs or columns, which `ckzg` verifies."""
-    return any(file.name.startswith(("blobs_", "column_")) for file in case.path.iterdir())
+    return any(file.name.startswith(DATA_FILES) for file in case.path.iterdir())
 
 
 def is_supported(case: Case) -> bool:
@@ -52,7 +54,11 @@ def is_supported(case: Case) -> bool:
 
 def check_fork_choice(case: Case) -> Difference | None:
     """Steps that feed a store, and what it must hold between them."""
-    run = Run(case)
+    return check_steps(case, Run(case))
+
+
+def check_steps(case: Case, run: Run) -> Difference | None:
+    """Every step, up to the first that goes wrong."""
     for number, step in enumerate(case.read_yaml("steps")):
         difference = run.apply(step)
         if difference is not None:
@@ -154,7 +160,7 @@ class Run:
             get = CHECKS.get(name)
             if get is None:
                 return Difference(name, "a known check", "none")
-            difference = compare(_freeze(expected), _freeze(get(self, expected)), name)
+            difference = compare(freeze(expected), freeze(get(self, expected)), name)
             if difference is not None:
                 return difference
         return None
@@ -185,7 +191,7 @@ class Run:
 
 
 STEPS: Final[dict[str, Callable[[Run, Step], Difference | None]]] = {
-    "checks": Run.check,
+    "checks": lambda run, step: run.check(step),
     "tick": Run.on_tick,
     "block": Run.on_block,
     "attestation": lambda run, step: run.on_record("attestation", "Attestation", "on_attestation", step),
@@ -204,8 +210,8 @@ STEPS: Final[dict[str, Callable[[Run, Step], Difference | None]]] = {
 CHECKS: Final[dict[str, Callable[[Run, Values], Values]]] = {
     "time": lambda run, _: run.store.time_ms // 1000,
     "head": Run.get_head,
-    "justified_checkpoint": lambda run, _: _format_checkpoint(run.store.justified_checkpoint),
-    "finalized_checkpoint": lambda run, _: _format_checkpoint(run.store.finalized_checkpoint),
+    "justified_checkpoint": lambda run, _: format_checkpoint(run.store.justified_checkpoint),
+    "finalized_checkpoint": lambda run, _: format_checkpoint(run.store.finalized_checkpoint),
     "proposer_boost_root": lambda run, _: _hex(run.store.proposer_boost_root),
     "get_proposer_head": Run.get_proposer_head,
     "viable_for_head_roots_and_weights": Run.get_viable_heads,
@@ -220,11 +226,12 @@ def _format_node(node: ForkChoiceNode) -> dict[str, Any]:
     return {"root": _hex(node.root), "payload_status": node.payload_status}
 
 
-def _format_checkpoint(checkpoint: Any) -> dict[str, Any]:
+def format_checkpoint(checkpoint: Any) -> dict[str, Any]:
+    """A checkpoint as cases have it."""
     return {"epoch": checkpoint.epoch, "root": _hex(checkpoint.root)}
 
 
-def _freeze(value: Values) -> Values:
+def freeze(value: Values) -> Values:
     """A value that `compare` looks into."""
     return tuple(value) if isinstance(value, list) else value
 

@@ -9,7 +9,9 @@ from typing import Final, Literal
 
 from anchor.consensus.vectors import (
     basics,
+    confirmation,
     fork_choice,
+    gossip,
     light_client,
     light_client_data,
     networking,
@@ -61,9 +63,11 @@ HANDLERS: Final[dict[str, dict[str, Check]]] = {
     "transition": {"core": upgrades.check_transition},
     "fork_choice": dict.fromkeys(fork_choice.HANDLERS, fork_choice.check_fork_choice),
     "sync": {"optimistic": fork_choice.check_fork_choice},
+    "fast_confirmation": dict.fromkeys(confirmation.HANDLERS, confirmation.check_fast_confirmation),
     "networking": {
         "get_custody_groups": networking.check_custody_groups,
         "compute_columns_for_custody_group": networking.check_custody_columns,
+        **dict.fromkeys(gossip.HANDLERS, gossip.check_gossip),
     },
     "genesis": {
         "initialization": states.check_genesis,
@@ -80,7 +84,7 @@ def find_check(case: Case) -> Check | None:
         return None
     if case.runner == "ssz_static":  # its handlers are the names of records
         return ssz.check_static if case.handler in ssz.get_scope(case.preset, case.fork).records else None
-    if case.runner == "fork_choice" and not fork_choice.is_supported(case):
+    if case.runner in ("fork_choice", "networking") and not fork_choice.is_supported(case):
         return None
     return HANDLERS.get(case.runner, {}).get(case.handler)
 

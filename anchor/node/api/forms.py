@@ -9,10 +9,10 @@ from anchor.consensus.text import PREFIX, format_checkpoint, format_identity, ge
 from anchor.merkle.json import to_json
 from anchor.merkle.scope import schema_of
 from anchor.node.api.describe import DIGEST, describe, record
-from anchor.node.chain import Status
 from anchor.node.node import Receipt
 from anchor.node.reading import Found, Horizon, Named, Published
 from anchor.node.records import Block
+from anchor.node.status import Status
 from anchor.params import STAGES
 
 COUNT: Final = {"type": "integer", "minimum": 0}
@@ -71,6 +71,7 @@ BLOCK: Final = record({"slot": COUNT, "root": DIGEST})
 RECEIPT: Final = record(
     {"root": DIGEST, "position": COUNT, "final": {"anyOf": [CHECKPOINT, {"type": "null"}]}}
 )
+LEAVING: Final = record({"validator": COUNT})
 KEPT: Final = record({"root": DIGEST})
 HEALTH: Final = record({"status": {"type": "string", "enum": ["ok", "bad"]}, "words": TEXT})
 ERROR: Final = record({"code": COUNT, "kind": TEXT, "what": TEXT, "fix": TEXT})

@@ -13,6 +13,7 @@ from anchor.consensus.containers.phase0 import (
     IndexedAttestation,
     ProposerSlashing,
     SignedBeaconBlock,
+    SignedVoluntaryExit,
     Validator,
 )
 from anchor.merkle.json import to_json
@@ -30,6 +31,7 @@ BLOCK: Final = LEDGER_SCOPE.schema(SignedBeaconBlock)
 GENESIS: Final = schema_of(Genesis)
 STATE: Final = LEDGER_SCOPE.schema("BeaconState")
 VOTE: Final = LEDGER_SCOPE.schema(IndexedAttestation)
+EXIT: Final = schema_of(SignedVoluntaryExit)
 VALIDATOR: Final = LEDGER_SCOPE.schema(Validator)
 SLASHINGS: Final = {
     "proposer_slashing": LEDGER_SCOPE.schema(ProposerSlashing),
@@ -68,6 +70,12 @@ async def submit_entry(node: Node, body: SignedEntry) -> Reply:
     """Records an entry; answers when it is final, or (202) accepted."""
     receipt = await node.submit_entry(body)
     return Reply(forms.show_receipt(receipt), status=202 if receipt.final is None else 200)
+
+
+async def submit_exit(node: Node, body: SignedVoluntaryExit) -> Reply:
+    """Passes on that a validator wants to leave."""
+    await node.submit_exit(body)
+    return Reply({"validator": body.message.validator_index}, status=202)
 
 
 async def get_entry(node: Node, position: int) -> Reply:
@@ -169,6 +177,18 @@ ROUTES: Final = (
         body=Body(MAX_BODY, ENTRY),
         cost=20,
         statuses=(200, 202),
+        errors=(422,),
+    ),
+    Route(
+        "POST",
+        f"{_V1}/exits",
+        submit_exit,
+        "Pass on that a validator wants to leave, signed with its key",
+        forms.LEAVING,
+        "ledger",
+        body=Body(MAX_BODY, EXIT),
+        cost=20,
+        statuses=(202,),
         errors=(422,),
     ),
     Route(

@@ -25,12 +25,18 @@ async def inject_faults(node: Node, body: dict[str, Any]) -> Reply:
     return Reply(node.network.faults.inject(**body))
 
 
+async def equivocate(node: Node) -> Reply:
+    """Has the node's next block and vote contradicted by another of each."""
+    return Reply(node.network.faults.equivocate())
+
+
 _PEER: Final = {
     "peer": forms.IDENTITY,
     "direction": {"type": "string", "enum": ["in", "out"]},
     "head_slot": forms.COUNT,
 }
-_FAULTS: Final = record({"unheard": forms.TEXT, "skew_ms": forms.TEXT})
+_ASKED: Final = {"unheard": forms.TEXT, "skew_ms": forms.TEXT}
+_FAULTS: Final = record({**_ASKED, "equivocates": forms.FLAG})
 _V1: Final = "/anchor/v1"
 
 ROUTES: Final = (
@@ -72,7 +78,17 @@ ROUTES: Final = (
         "Cut peers off, and set the clock wrong: on a devnet, where the node runs with --faults",
         _FAULTS,
         "admin",
-        body=Body(MAX_BODY, json=_FAULTS),
+        body=Body(MAX_BODY, json=record(_ASKED)),
+        access=OPERATOR,
+        errors=(404,),
+    ),
+    Route(
+        "POST",
+        f"{_V1}/admin/equivocations",
+        equivocate,
+        "Contradict this node's next block and its next vote: on a devnet, where it runs with --faults",
+        _FAULTS,
+        "admin",
         access=OPERATOR,
         errors=(404,),
     ),

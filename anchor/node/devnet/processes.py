@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -10,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from anchor.errors import Unavailable
 from anchor.files import PRIVATE, told_plainly
@@ -18,26 +19,45 @@ from anchor.node.devnet.plan import Member
 
 STOP_SECONDS: Final = 10.0
 """That a node has to end when it is told to; then it is killed."""
+CALL_SECONDS: Final = 300.0
+"""That a command may take; what it waits for becomes final in less."""
 STEP: Final = 0.05
 
 
-def start(member: Member, arguments: Sequence[str], settings: Mapping[str, str], log: Path) -> None:
-    """Starts `anchor` with `arguments` as `member`'s process; what it says is added to `log`."""
+def start(member: Member, arguments: Sequence[str], log: Path) -> None:
+    """Starts `anchor` with `arguments` as `member`'s process; what it says is added to `log`.
+
+    It has a session of its own: Ctrl-C in a terminal is not for it.
+    """
     command = [sys.executable, "-m", "anchor.cli.main", *arguments]
     with told_plainly(log):
         handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE)
+        actions = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
+        duplicates = [(os.POSIX_SPAWN_DUP2, handle, number) for number in (1, 2)]
+        try:
+            member.pid = os.posix_spawn(
+                sys.executable, command, os.environ, file_actions=[*actions, *duplicates], setsid=True
+            )
+        finally:
+            os.close(handle)
+    member.born = read_birth(member.pid)
+
+
+def call(arguments: Sequence[str], settings: Mapping[str, str]) -> Any:
+    """The envelope with which `anchor` answers to `arguments`. Raises Unavailable when it gives none."""
+    command = [sys.executable, "-m", "anchor.cli.main", *arguments]
     try:
-        process = subprocess.Popen(  # noqa: S603 (this very program)
+        done = subprocess.run(  # noqa: S603 (this very program)
             command,
             stdin=subprocess.DEVNULL,
-            stdout=handle,
-            stderr=handle,
+            capture_output=True,
             env={**os.environ, **settings},
-            start_new_session=True,  # Ctrl-C in a terminal is not for it
+            timeout=CALL_SECONDS,
+            check=False,
         )
-    finally:
-        os.close(handle)
-    member.pid, member.born = process.pid, read_birth(process.pid)
+        return json.loads(done.stdout)
+    except (subprocess.TimeoutExpired, ValueError):
+        raise Unavailable(f"anchor {arguments[0]} did not answer in {CALL_SECONDS:.0f} s.") from None
 
 
 def is_alive(member: Member) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from anchor.errors import AnchorError
-from anchor.node.devnet import claims
+from anchor.node.devnet import claims, using
 from anchor.node.devnet.control import Control
 from anchor.node.devnet.scenario import Scenario, Step
 
@@ -58,6 +58,8 @@ VERBS: dict[str, Callable[..., str]] = {
     "equivocate": Control.equivocate,
     "skew": Control.skew,
     "join": Control.join,
+    "publish": using.publish,
+    "verifies": using.verify,
     "sleep": _sleep,
     "finalizes": lambda control, within: claims.finalizes(control.plan, within),
     "stalls": _stalls,

@@ -39,12 +39,14 @@ STEPS: Final[Mapping[str, Mapping[str, str]]] = {
     "equivocate": {"node": NODE},
     "skew": {"node": NODE, "by": SECONDS},
     "join": {},
+    "publish": {"node": NODE, "model": WORD, "version": WORD},
     "sleep": {"for": SECONDS},
     # must be seen
     "finalizes": {"within": SECONDS},
     "stalls": {"for": SECONDS},
     "agree": {"within": SECONDS},
     "slashed": {"node": NODE, "within": SECONDS},
+    "verifies": {"node": NODE, "model": WORD, "version": WORD},
 }
 """What a step takes, by name. A step with one argument may give it bare."""
 

@@ -49,10 +49,15 @@ class Driver:
     """One node's part in its network."""
 
     def __init__(
-        self, runner: Runner, backfill: Backfill, company: Company, settings: Settings, clock: Clock
+        self,
+        runner: Runner,
+        backfill: Backfill,
+        company: Company,
+        faults: Faults,
+        settings: Settings,
+        clock: Clock,
     ) -> None:
-        self.runner, self.company, self.settings, self._clock = runner, company, settings, clock
-        self.faults = Faults(company, are_allowed=settings.has_faults)
+        self.runner, self.company, self.faults, self._clock = runner, company, faults, clock
         self.changed = asyncio.Event()
         """Set when the chain may have moved."""
         self.inbox = Inbox()
@@ -89,8 +94,12 @@ class Driver:
         engine = self.runner.engine
         while True:
             engine.does_duties = self.catching_up.may_do_duties
-            self.emit(await self.runner.step(engine.on_tick, self.now_ms()))
+            self.emit(await self.runner.step(self._pass_time, self.now_ms()))
             await asyncio.sleep(TICK_SECONDS)
+
+    def _pass_time(self, time_ms: int) -> Sequence[Send]:
+        sends = self.runner.engine.on_tick(time_ms)
+        return [*sends, *self.faults.contradict(sends)]
 
     async def _tell(self) -> None:
         """Tells every peer how this node stands, and now and then where others can be reached."""

@@ -9,7 +9,7 @@ anew from its store, and goes on.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from anchor.consensus.bls import Signatures
 from anchor.consensus.containers.entries import SignedEntry
@@ -28,6 +28,8 @@ from anchor.node.network.waiting import Held, Waiting
 from anchor.node.store import Store
 from anchor.params import FAR_FUTURE_EPOCH, WALL_CLOCK
 
+State = Any
+"""The ledger's BeaconState."""
 MAX_REPEATED: Final = 32
 """Of each kind that waits: repeated once an epoch, for those who could not be reached before."""
 
@@ -230,6 +232,10 @@ class Engine:
     def justified(self) -> Checkpoint:
         """The newest justified checkpoint."""
         return self._branches.view.justified_checkpoint
+
+    def get_state_at(self, root: bytes, slot: int) -> State:
+        """The state after block `root`, when `slot` has begun; not to be written to."""
+        return self._branches.get_state_at(root, slot)
 
     def is_known(self, root: bytes) -> bool:
         """Whether a block is in the tree, or on the chain before it."""

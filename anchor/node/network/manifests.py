@@ -11,9 +11,12 @@ from anchor.chain.beacon.endpoint import parse_endpoint
 from anchor.chain.beacon.http import Client, Timeouts, open_session
 from anchor.errors import AnchorError, MalformedAnswer
 from anchor.ml.manifest import decode_manifest, manifest_root
-from anchor.node.network.peers import compute_retry
 
-LOOK_SECONDS: Final = 2.0
+LOOK_SECONDS: Final = 1.0
+WAITED_PART: Final = 8
+"""What was missing for a time is asked for again after this part of it: soon when its entry is new, ever less
+often when its publisher never brings it."""
+MAX_RETRY: Final = 300.0
 MAX_MANIFEST_BYTES: Final = 64 << 20
 TIMEOUTS: Final = Timeouts(idle=10.0, total=300.0)
 
@@ -28,7 +31,7 @@ class Fetcher:
         keep: Callable[[bytes, bytes], Awaitable[None]],
     ) -> None:
         self._find_missing, self._get_urls, self._keep = find_missing, get_urls, keep
-        self._failures: dict[bytes, int] = {}
+        self._since: dict[bytes, float] = {}
         self._next_try: dict[bytes, float] = {}
 
     async def run(self) -> None:
@@ -38,8 +41,9 @@ class Fetcher:
             await asyncio.sleep(LOOK_SECONDS)
             for root in await self._find_missing():
                 if self._next_try.get(root, 0.0) <= time() and not await self._try_all(root):
-                    self._failures[root] = self._failures.get(root, 0) + 1
-                    self._next_try[root] = time() + compute_retry(self._failures[root], 1.0)
+                    now = time()
+                    waited = now - self._since.setdefault(root, now)
+                    self._next_try[root] = now + min(waited / WAITED_PART, MAX_RETRY)
 
     async def _try_all(self, root: bytes) -> bool:
         """Whether some peer gave a manifest, which then is kept."""
@@ -49,7 +53,7 @@ class Fetcher:
             except AnchorError:
                 continue  # this one has it not, or not now
             await self._keep(root, data)
-            self._failures.pop(root, None)
+            self._since.pop(root, None)
             self._next_try.pop(root, None)
             return True
         return False

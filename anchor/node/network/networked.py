@@ -11,21 +11,25 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from anchor.consensus.containers.entries import SignedEntry
+from anchor.consensus.containers.phase0 import SignedVoluntaryExit
 from anchor.errors import Misuse, Unavailable
 from anchor.lock import hold_folder
 from anchor.node import writer
 from anchor.node.chain import Chain
 from anchor.node.clock import Clock
 from anchor.node.health import Health
-from anchor.node.network.backfill import Backfill
+from anchor.node.network.backfill import Backfill, get_first_position
 from anchor.node.network.company import Company, Settings
 from anchor.node.network.driver import Driver, run_all
 from anchor.node.network.engine import Engine
+from anchor.node.network.faults import Faults
 from anchor.node.network.handshake import Identity
 from anchor.node.network.identity import load_identity
 from anchor.node.network.manifests import Fetcher
+from anchor.node.network.messages import Kind, Message
 from anchor.node.network.runner import Runner
 from anchor.node.places import find_store
+from anchor.node.pruning import prune_store
 from anchor.node.records import Batch
 from anchor.node.store import Store
 from anchor.node.validators.folder import open_validators
@@ -33,6 +37,10 @@ from anchor.node.writer import Gauges, Refresh
 
 MAX_SUBMITTED: Final = 512
 """Entries that senders wait for at once."""
+GRACE_SECONDS: Final = 15.0
+"""After the start, in which nobody need be connected."""
+PRUNE_SECONDS: Final = 600.0
+"""Between two times that old blocks are let go of."""
 PROGRESS_SECONDS: Final = 5.0
 """Between two looks at how the network goes on."""
 
@@ -59,11 +67,12 @@ class Networked:
     async def start(self) -> None:
         """Opens ledger and validators. Raises Unavailable when another process has one of them."""
         own = await asyncio.get_running_loop().run_in_executor(self._thread, self._open)
-        scope = self._runner.engine.ledger.scope
-        company = Company(self._folder, own, self._settings, scope, os.urandom)
-        self.network = self._driver = Driver(
-            self._runner, self._backfill, company, self._settings, self._clock
-        )
+        engine, settings = self._runner.engine, self._settings
+        company = Company(self._folder, own, settings, engine.ledger.scope, os.urandom)
+        faults = Faults(company, engine, self._keys, are_allowed=settings.has_faults)
+        self._driver = Driver(self._runner, self._backfill, company, faults, settings, self._clock)
+        self.network = self._driver
+        self._lonely_from = asyncio.get_running_loop().time() + GRACE_SECONDS
 
     def _open(self) -> Identity:
         with ExitStack() as opened:
@@ -73,10 +82,13 @@ class Networked:
             network_id = chain.get_head().state.genesis_validators_root
             if self._keystores is not None:
                 validators = opened.enter_context(open_validators(*self._keystores, network_id))
+            self._keys = None if validators is None else validators.keyring
             engine = Engine(self._store, validators)
             self._runner = Runner(engine, self._store, self._thread)
             self._progress = engine.get_progress()
-            self._backfill = Backfill(self._store.find_missing_root(), self._store.get_oldest_slot())
+            is_done = self._settings.prunes and get_first_position(self._store, chain) == 0
+            missing = None if is_done else self._store.find_missing_root()
+            self._backfill = Backfill(missing, self._store.get_oldest_slot())
             key = load_identity(self._folder, os.urandom)
             self._opened = opened.pop_all()
         return Identity(key, network_id, chain.genesis.fork_version, self._settings.url)
@@ -89,7 +101,7 @@ class Networked:
     async def run(self, refresh: Refresh) -> None:
         """Takes part in the network, for ever."""
         fetcher = Fetcher(self._find_missing, self._get_urls, self.keep_manifest)
-        await run_all(self._driver.run(), self._follow(refresh), self._look(), fetcher.run())
+        await run_all(self._driver.run(), self._follow(refresh), self._look(), fetcher.run(), self._prune())
 
     async def _follow(self, refresh: Refresh) -> None:
         """Shows readers the chain whenever it has moved."""
@@ -106,6 +118,16 @@ class Networked:
                     self._runner.note(error)
                 else:
                     shown = stand
+
+    async def _prune(self) -> None:
+        """Lets go of old blocks, once none is asked for any more: the entries in them are wanted."""
+        while self._settings.prunes:
+            try:
+                if self._backfill.missing is None:
+                    await self._runner.run(prune_store, self._store)
+            except Unavailable as error:
+                self._runner.note(error)
+            await asyncio.sleep(PRUNE_SECONDS)
 
     async def _look(self) -> None:
         while True:
@@ -161,6 +183,11 @@ class Networked:
             fix="Let an administrator sign the entry, and send it in.",
         )
 
+    async def leave(self, wish: SignedVoluntaryExit) -> None:
+        """Passes on that a validator wants to leave. Raises InvalidTransition when it may not."""
+        engine, message = self._runner.engine, Message(Kind.EXIT, wish)
+        self._driver.emit(await self._runner.run(engine.on_message, message, b"", self._driver.now_ms()))
+
     # Manifests
 
     async def keep_manifest(self, root: bytes, data: bytes) -> None:
@@ -183,17 +210,15 @@ class Networked:
         """A verdict on finality, and what is wrong with store, clock, votes or peers."""
         company, progress = self._driver.company, self._progress
         count = len(company.links.all)
-        wrong = [
-            self._runner.trouble,
-            company.clocks.get_words(),
-            "" if progress.is_final else progress.words,
-        ]
-        if not count and self._settings.listed:
+        wrong = [self._runner.trouble, company.clocks.get_words()]
+        if not health.is_good or not progress.is_final:
+            wrong.append(health.words if progress.is_final else progress.words)
+        if not count and self._settings.listed and asyncio.get_running_loop().time() > self._lonely_from:
             wrong.append("No peer is connected. See that their nodes are up, and can be reached.")
         words = " ".join(filter(None, wrong))
         if words:
             return replace(health, is_good=False, words=words)
-        return replace(health, words=f"{health.words} {count} peers.")
+        return replace(health, words=f"{health.words} Peers: {count}.")
 
     def measure(self) -> Gauges:
         """Peers, queues, votes."""

@@ -14,7 +14,7 @@ from anchor.chain import nodes
 from anchor.cli import fetching
 from anchor.cli.main import main
 from anchor.consensus.text import format_checkpoint, format_identity
-from anchor.node.publishing import write_revocation
+from anchor.node.publishing import write_key_revocation, write_revocation
 from tests.node.http.conftest import Site
 from tests.node.http.tools import VERSION, get_genesis, get_ssz, post, write_entries
 from tests.node.tools import ALICE, NOW
@@ -85,6 +85,17 @@ async def test_a_revocation_is_not_outlived_by_an_older_bundle(
     code, envelope = await _verify(site, model, capsys)
     assert code == 1
     assert "revoked" in envelope["error"]["what"]
+
+
+async def test_revoked_keys_are_not_outlived_by_an_older_bundle(
+    site: Site, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (await _verify(site, model, capsys))[0] == 0
+    entry = await site.node.read(lambda reader: write_key_revocation(reader.chain, ALICE, 2, "stolen"))
+    await (await post(site, entry)).read()
+    code, envelope = await _verify(site, model, capsys)
+    assert code == 1
+    assert "has revoked the keys that signed it" in envelope["error"]["what"]
 
 
 async def test_a_lie_changes_nothing(
