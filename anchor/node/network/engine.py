@@ -84,7 +84,7 @@ class Engine:
         if message.kind not in self._gossip.handlers:
             raise Misuse(f"{message.kind.name} is the driver's.")
         self._pass_time(time_ms)
-        self._receive(message, peer)
+        self._receive(Held(message, peer, self._slot))
         self._follow()
         return self._outbox.drain()
 
@@ -110,7 +110,9 @@ class Engine:
         if not self._entries.is_known(hash_tree_root(entry)):
             self._entries.add(entry)
             self._entries.save()
-            self._outbox.publish(Kind.ENTRY, entry)
+            # Whoever heard of this one, and not of its author's others, would rule those out.
+            for waiting in self._entries.get_missing(entry.entry.author)[-MAX_REPEATED:]:
+                self._outbox.publish(Kind.ENTRY, waiting)
         return self._outbox.drain()
 
     def submit_exit(self, wish: SignedVoluntaryExit, time_ms: int) -> list[Send]:
@@ -169,25 +171,25 @@ class Engine:
             self._entries.settle()
             self._prune_operations()
 
-    def _receive(self, message: Message, peer: PeerId | None) -> None:
+    def _receive(self, held: Held) -> None:
         """Hands a message to who judges it; what came too early waits."""
-        slot = self._branches.get_slot()
+        message, slot = held.message, self._branches.get_slot()
         try:
             is_new = self._gossip.handlers[message.kind](message.value)
         except UnknownParent as error:
-            self._waiting.hold(message, peer, error.root, slot)
+            self._waiting.hold(held, error.root, slot)
             raise
         except Premature:
             due = get_slot(message) if message.kind != Kind.ENTRY else slot + 1
             if slot < due <= slot + MAX_AHEAD:
-                self._waiting.hold(message, peer, due, slot)
+                self._waiting.hold(held, due, slot)
             raise
         if is_new:
-            self._outbox.forward(message, peer)
+            self._outbox.forward(message, held.peer)
 
     def _retry(self, held: Held) -> None:
         try:
-            self._receive(held.message, held.peer)
+            self._receive(held)
         except Invalid:
             return  # nobody is blamed for what has become wrong while it waited
 
@@ -201,7 +203,7 @@ class Engine:
         """Sends again what waits: a partition may have healed."""
         operations = self._gossip.operations
         for kind, waiting in (
-            (Kind.ENTRY, self._entries.get_missing(MAX_REPEATED)),
+            (Kind.ENTRY, self._entries.get_missing()),
             (Kind.PROPOSER_SLASHING, list(operations.proposer_slashings.values())),
             (Kind.ATTESTER_SLASHING, operations.attester_slashings),
             (Kind.EXIT, list(operations.exits.values())),

@@ -98,12 +98,13 @@ class EntryPool:
                 authors[author] += 1
         return tuple(chosen)
 
-    def get_missing(self, limit: int) -> list[SignedEntry]:
-        """Entries that are not on the chain, the oldest first: others may not have heard of them."""
-        missing = [
-            signed for root, signed in self._entries.items() if self._journal.find_entry_by_root(root) is None
+    def get_missing(self, author: bytes | None = None) -> list[SignedEntry]:
+        """Entries that are not on the chain, or an author's, the oldest first."""
+        return [
+            signed
+            for root, signed in self._entries.items()
+            if author in (None, signed.entry.author) and self._journal.find_entry_by_root(root) is None
         ]
-        return missing[:limit]
 
     def settle(self) -> None:
         """Lets go of what is final, and of what cannot become it."""
@@ -114,10 +115,14 @@ class EntryPool:
                 del self._entries[root]
 
     def _is_settled(self, root: bytes, signed: SignedEntry) -> bool:
-        branches, entry = self._branches, signed.entry
         stored = self._journal.find_entry_by_root(root)
         if stored is not None:
-            return stored.slot <= branches.get_final_slot()
+            return stored.slot <= self._branches.get_final_slot()
+        return self.is_too_late(signed)
+
+    def is_too_late(self, signed: SignedEntry) -> bool:
+        """Whether no branch can bring an entry any more."""
+        branches, entry = self._branches, signed.entry
         if entry.expiry_epoch < self._ledger.compute_epoch_at_slot(branches.get_slot()):
             return True
         state = branches.view.block_states[branches.view.finalized_checkpoint.root]

@@ -199,7 +199,7 @@ class Gossip:
 
     def on_entry(self, signed: SignedEntry) -> bool:
         """Entries that can come after all that wait. What differs by branch is nobody's fault."""
-        if self._entries.is_known(hash_tree_root(signed)):
+        if self._entries.is_known(hash_tree_root(signed)) or self._entries.is_too_late(signed):
             return False
         try:
             self._entries.add(signed)

@@ -94,6 +94,8 @@ class Simulation:
         self._random = randomness
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._count = 0
+        self._arrivals: dict[tuple[int, int], int] = {}
+        """When the last message of each link arrives: none overtakes another."""
         self._groups: list[set[int]] = []
         """While there is a partition: who reaches whom."""
         for node in self.nodes:
@@ -159,8 +161,8 @@ class Simulation:
         self._count += 1
         heapq.heappush(self._events, (time_ms, self._count, happen))
 
-    def _after_latency(self, happen: Callable[[], None]) -> None:
-        self._at(self.time_ms + self._random.randint(*self.links.latency_ms), happen)
+    def _draw_latency(self) -> int:
+        return self._random.randint(*self.links.latency_ms)
 
     def _now(self, node: SimulatedNode) -> int:
         return self.time_ms + node.skew_ms
@@ -218,7 +220,10 @@ class Simulation:
     def _push(self, sender: SimulatedNode, receiver: SimulatedNode, message: Message | bytes) -> None:
         if not self._is_linked(sender, receiver) or self._random.random() < self.links.loss:
             return
-        self._after_latency(lambda: self._guard(receiver, lambda: self._deliver(receiver, message, sender)))
+        link = sender.number, receiver.number
+        arrival = max(self.time_ms + self._draw_latency(), self._arrivals.get(link, 0))
+        self._arrivals[link] = arrival
+        self._at(arrival, lambda: self._guard(receiver, lambda: self._deliver(receiver, message, sender)))
 
     def _deliver(self, node: SimulatedNode, message: Message | bytes, sender: SimulatedNode) -> None:
         if isinstance(message, bytes):
@@ -250,7 +255,8 @@ class Simulation:
         if root in node.missing:
             return
         node.missing.add(root)
-        self._after_latency(lambda: self._guard(node, lambda: self._fetch(node, peer, root)))
+        later = self.time_ms + self._draw_latency()
+        self._at(later, lambda: self._guard(node, lambda: self._fetch(node, peer, root)))
 
     def _fetch(self, node: SimulatedNode, peer: SimulatedNode, root: bytes) -> None:
         node.missing.discard(root)

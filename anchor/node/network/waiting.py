@@ -16,17 +16,17 @@ MAX_WAITING_BLOCKS: Final = 32
 MAX_OF_PEER: Final = 128
 """So that no peer takes all the room."""
 PATIENCE: Final = 16
-"""Slots that a message waits for a block."""
+"""Slots that a message waits at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A message that waits."""
+    """A message that waits, or may have to."""
 
     message: Message
     peer: PeerId | None
     since: int
-    """Slot."""
+    """Slot in which it came."""
 
 
 class Waiting:
@@ -40,18 +40,22 @@ class Waiting:
     def __len__(self) -> int:
         return self._count
 
-    def hold(self, message: Message, peer: PeerId | None, until: int | bytes, now: int) -> None:
-        """Keeps a message until slot or block `until`, if there is room. `now` is the current slot."""
-        is_block = message.kind == Kind.BLOCK
-        if self._count >= MAX_WAITING or self._of_peer[peer] >= MAX_OF_PEER:
+    def hold(self, held: Held, until: int | bytes, now: int) -> None:
+        """Keeps a message until slot or block `until`, if it has not waited too long, and there is room."""
+        if held.since + PATIENCE < now or not self._has_room(held):
             return
-        if is_block and self._blocks >= MAX_WAITING_BLOCKS:
-            return
-        held = self._held.setdefault(until, [])
-        if any(other.message.value == message.value for other in held):
-            return
-        held.append(Held(message, peer, now))
-        self._account(message, peer, 1)
+        others = self._held.setdefault(until, [])
+        if all(other.message.value != held.message.value for other in others):
+            others.append(held)
+            self._account(held, 1)
+
+    def _has_room(self, held: Held) -> bool:
+        is_block = held.message.kind == Kind.BLOCK
+        return (
+            self._count < MAX_WAITING
+            and self._of_peer[held.peer] < MAX_OF_PEER
+            and not (is_block and self._blocks >= MAX_WAITING_BLOCKS)
+        )
 
     def has_block_for(self, root: bytes) -> bool:
         """Whether a block waits for block `root`."""
@@ -75,12 +79,12 @@ class Waiting:
     def _take(self, until: int | bytes) -> list[Held]:
         taken = self._held.pop(until, [])
         for held in taken:
-            self._account(held.message, held.peer, -1)
+            self._account(held, -1)
         return taken
 
-    def _account(self, message: Message, peer: PeerId | None, change: int) -> None:
+    def _account(self, held: Held, change: int) -> None:
         self._count += change
-        self._blocks += change * (message.kind == Kind.BLOCK)
-        self._of_peer[peer] += change
-        if not self._of_peer[peer]:
-            del self._of_peer[peer]
+        self._blocks += change * (held.message.kind == Kind.BLOCK)
+        self._of_peer[held.peer] += change
+        if not self._of_peer[held.peer]:
+            del self._of_peer[held.peer]

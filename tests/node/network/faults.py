@@ -12,7 +12,9 @@ from anchor.node.store import Store
 from tests.node.network.tools import Hands, StrictProtection
 
 REST = 5
-"""Calls that a node is left alive for after its start."""
+"""Calls that a node is left alive for after its start …"""
+RARE = ("replace", "extend, final", "settled", "beside")
+"""… but for these."""
 
 
 class Saboteur:
@@ -26,7 +28,7 @@ class Saboteur:
 
     def pass_through(self, kind: str, call: Callable[[], Any]) -> Any:
         self._since += 1
-        is_tired = self._since <= REST and kind != "replace"  # which is rare
+        is_tired = self._since <= REST and kind not in RARE
         if is_tired or self.kills[kind, True] >= self._times:
             return call()
         self._since = 0
@@ -35,6 +37,10 @@ class Saboteur:
         if persisted:
             call()
         raise Killed
+
+    def retire(self) -> None:
+        """Kills no more."""
+        self._times = 0
 
     def corrupt(self, node: SimulatedNode) -> None:
         """Gets between a node and all that it keeps, from its next start on."""

@@ -40,6 +40,15 @@ class Witness:
         return [(peer, message) for peer in self._peers if send.but != peer.to_bytes(32, "big")]
 
 
+def _get_final_entries(simulation: Simulation) -> list[set[bytes]]:
+    """For each node that runs: roots of the entries that are final there."""
+    found = []
+    for node in simulation.running:
+        chain = Chain(node.open_store())
+        found.append({stored.root for stored, _ in chain.get_entries(0, chain.get_status().final_entries)})
+    return found
+
+
 @pytest.mark.slow
 def test_a_node_survives_every_kill(tmp_path: Path) -> None:
     simulation = make_simulation(tmp_path, validators=16)
@@ -48,7 +57,7 @@ def test_a_node_survives_every_kill(tmp_path: Path) -> None:
     saboteur.corrupt(node)
     witness = node.tamper = Witness(simulation, node)
     simulation.kill(0)
-    sequence = 0
+    sequence, final = 0, set[bytes]()
     for slot in range(14 * EPOCH):
         # Partitions bring branches beside the chain, and replacements of its end.
         if slot % 16 == 8:
@@ -60,7 +69,12 @@ def test_a_node_survives_every_kill(tmp_path: Path) -> None:
         if slot % 4 == 0:
             sequence += 1
             simulation.submit(1, make_registration(simulation, f"{sequence}", sequence))
+        if slot % EPOCH == 0:
+            final |= set.union(*_get_final_entries(simulation))
         simulation.run(1)
+    saboteur.retire()
+    if node.engine is None:
+        simulation.restart(0)
     simulation.run(5 * EPOCH)
     for kind in KINDS:
         assert saboteur.kills[kind, False] and saboteur.kills[kind, True], kind
@@ -69,4 +83,7 @@ def test_a_node_survives_every_kill(tmp_path: Path) -> None:
     assert not any(peer.blamed[0] for peer in simulation.nodes)
     finals = {node.engine.finalized.epoch for node in simulation.running if node.engine}
     assert min(finals) >= 15
-    assert Chain(node.open_store()).get_status().final_entries == sequence
+    recorded = set.intersection(*_get_final_entries(simulation))
+    assert final <= recorded
+    # In a partition one entry may come on one side, and its author's next on the other, which rules it out.
+    assert sequence - 5 <= len(recorded) <= sequence

@@ -15,7 +15,7 @@ from anchor.merkle.bits import Bits
 from anchor.node.network.messages import Kind, Message, SyncContribution
 from anchor.node.network.pools import MAX_VOTES_OF_SLOT, OperationPool, Signed, SyncPool, VotePool, aggregate
 from anchor.node.network.proposing import select_votes
-from anchor.node.network.waiting import MAX_OF_PEER, MAX_WAITING, PATIENCE, Waiting
+from anchor.node.network.waiting import MAX_OF_PEER, MAX_WAITING, PATIENCE, Held, Waiting
 from tests.consensus.ledgers import Chain, make_keyring, make_secret_key
 from tests.consensus.test_slasher import make_vote
 from tests.node.network.tools import Unsigned
@@ -133,9 +133,9 @@ def test_what_waits_is_bounded_and_goes() -> None:
     waiting = Waiting()
     for number in range(2 * MAX_WAITING):
         message = Message(Kind.ATTESTATION, _make_data(number))
-        waiting.hold(message, bytes([number % 3]), b"block" if number % 2 else number, 0)
+        waiting.hold(Held(message, bytes([number % 3]), 0), b"block" if number % 2 else number, 0)
     assert len(waiting) == 3 * MAX_OF_PEER
-    waiting.hold(Message(Kind.ATTESTATION, _make_data(0)), b"other", 0, 0)
+    waiting.hold(Held(Message(Kind.ATTESTATION, _make_data(0)), b"other", 0), 0, 0)
     assert len(waiting) == 3 * MAX_OF_PEER, "the same"
     slots = [held.message.value.slot for held in waiting.take_slot(20)]
     assert slots == list(range(0, 21, 2))
@@ -144,6 +144,8 @@ def test_what_waits_is_bounded_and_goes() -> None:
     assert len(waiting) == 3 * MAX_OF_PEER - len(slots) - len(by_block)
     waiting.drop_late(PATIENCE + 1)
     assert len(waiting) == 0
+    waiting.hold(Held(Message(Kind.ATTESTATION, _make_data(0)), b"other", 0), 0, PATIENCE + 1)
+    assert len(waiting) == 0, "it has waited too long already"
 
 
 @settings(max_examples=20)
