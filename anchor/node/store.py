@@ -33,6 +33,7 @@ CUT: Final = (
 )
 """What takes the blocks after a slot off the chain, with all that they brought."""
 BEGIN: Final = "INSERT INTO ledger (id, name, genesis, reserved, may_sign, home) VALUES (0, ?, ?, ?, ?, ?)"
+NEWEST_BEFORE: Final = "SELECT root FROM blocks WHERE slot < ? ORDER BY slot DESC LIMIT 1"
 LENGTH: Final = "SELECT coalesce(sum(length(ssz)), 0) FROM "
 ADD_PENDING: Final = """
     INSERT INTO pending SELECT coalesce(max(arrival), 0) + 1, ?, ? FROM pending WHERE true
@@ -180,6 +181,19 @@ class Store:
                 raise InvalidTransition("The blocks do not lead to the oldest one that is here.")
             self._add_entries(entries)
             self._add_before(blocks, parent)
+
+    def prune(self, slot: int) -> int:
+        """Lets go of blocks and states from before `slot`, where a state is kept; returns how many blocks.
+
+        The genesis state, entries and manifests stay.
+        """
+        with self._database.transaction():
+            row = next(self._rows((bytes,), NEWEST_BEFORE, slot), None)
+            if row is None:
+                return 0
+            self._database.run("UPDATE ledger SET missing = ?", row[0])
+            self._database.run("DELETE FROM snapshots WHERE slot > 0 AND slot < ?", slot)
+            return self._database.run("DELETE FROM blocks WHERE slot < ?", slot)
 
     def _add_before(self, blocks: Sequence[Block], parent: bytes) -> None:
         rows = [_to_row(block) for block in blocks]
