@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -12,8 +13,9 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from anchor.cli.main import main
 from anchor.consensus.containers.entries import RegisterPublisher, SignedEntry
-from anchor.errors import InvalidCheckpoint, Misuse, StaleTrust, WrongNetwork
+from anchor.errors import InvalidCheckpoint, Misuse, StaleTrust, Unavailable, WrongNetwork
 from anchor.merkle.scope import schema_of
 from anchor.node import writer
 from anchor.node.app import build_app, build_front
@@ -24,6 +26,7 @@ from anchor.node.keys import derive_administrator_key
 from anchor.node.network.company import Settings
 from anchor.node.network.joining import join_network
 from anchor.node.network.networked import Keystores, Networked
+from anchor.node.network.probing import probe_peer
 from anchor.node.node import Node
 from anchor.node.operators import Operators
 from anchor.node.reading import Reader
@@ -149,6 +152,22 @@ def start_like(folder: Path, other: Path) -> None:
     start_folder(
         other, Founded("net", (("op", 16),), genesis, ledger, ledger.initialize_ledger_state(genesis))
     )
+
+
+async def test_a_doctor_meets_peers(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async with open_site(folder, Clock(0.5)) as site:
+        with open_reader(folder) as chain:
+            met = await probe_peer(site.url, chain, site.clock, os.urandom)
+            assert (met.peer, met.offset_ms) == (site.node.network.company.links.own.public, 0)
+            with pytest.raises(Unavailable, match="cannot be reached"):
+                await probe_peer("http://127.0.0.1:1", chain, site.clock, os.urandom)
+        options = ["--ledger", str(folder), "--port", "0", "--peer", site.url, "--peer", "x", "--json"]
+        assert await asyncio.to_thread(main, ["doctor", *options]) == 1
+    findings = json.loads(capsys.readouterr().out)["result"]["findings"]
+    keys, near, wrong = [one for one in findings if one["about"] in ("keys", "peer")]
+    assert (keys["is_good"], keys["what"].split(":")[0]) == (True, "node ed25519")
+    assert (near["is_good"], near["fix"]) == (False, "Set the clock, here or there.")  # the test's own clock
+    assert "no node's address" in wrong["what"]
 
 
 async def test_what_is_no_websocket_is_told_so(folder: Path) -> None:
