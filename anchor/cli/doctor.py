@@ -12,12 +12,13 @@ from anchor.cli.output import Outcome, Terminal, format_bytes, format_table, pri
 from anchor.errors import AnchorError
 
 HELP = """\
-Check clock, port, disk, keys, native code and store, and say what to do.
+Check clock, port, disk, keys, native code, store and peers, and say what to do.
 Nothing is changed; no passphrase is asked for.
 """
 EXAMPLES = """
 anchor doctor --ledger ledger/
 anchor doctor --ledger ledger/ --port 8960 --json
+anchor doctor --ledger net/ --peer https://node.example:8960
 """
 DEFAULT_PORT: Final = 8960
 LOW_DISK: Final = 1 << 30
@@ -38,11 +39,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_ledger_option(parser)
     parser.add_argument("--host", default="127.0.0.1", help="address of the node (default: %(default)s)")
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="its port (default: %(default)s)")
+    parser.add_argument(
+        "--peer", metavar="URL", action="append", default=[], help="a node to meet; may be repeated"
+    )
 
 
 def run(options: Namespace, terminal: Terminal) -> Outcome:
     """Looks at all of it; status 1 when anything is wrong."""
-    findings = list(_look(get_folder(options), options.host, options.port))
+    findings = list(_look(get_folder(options), options))
     rows = [
         ("ok" if finding.is_good else "WRONG", finding.about, printable(finding.what)) for finding in findings
     ]
@@ -55,13 +59,15 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
     )
 
 
-def _look(folder: Path, host: str, port: int) -> Iterator[Finding]:
+def _look(folder: Path, options: Namespace) -> Iterator[Finding]:
     yield _look_at_kernel()
     yield _look_at_signatures()
-    yield _look_at_port(host, port)
+    yield _look_at_port(options.host, options.port)
     yield _look_at_disk(folder)
     yield _look_at_keys(folder)
     yield from _look_at_store(folder)
+    for url in options.peer:
+        yield _look_at_peer(folder, url)
 
 
 def _look_at_kernel() -> Finding:
@@ -107,8 +113,11 @@ def _look_at_keys(folder: Path) -> Finding:
     from anchor.files import PRIVATE, read_bounded, told_plainly
     from anchor.node.folder import KEYS
     from anchor.node.keys import MAX_FILE_BYTES, decode_key_file
+    from anchor.node.network.identity import FILE
 
     path = folder / KEYS
+    if not path.exists() and (folder / FILE).exists():
+        return _look_at_identity(folder)
     try:
         decode_key_file(read_bounded(path, MAX_FILE_BYTES, "a key file"), str(path))
         with told_plainly(path, "read"):
@@ -117,6 +126,20 @@ def _look_at_keys(folder: Path) -> Finding:
         return Finding("keys", False, error.what, error.fix)
     fix = f"Run: chmod 600 {path}" if mode & ~PRIVATE else ""
     return Finding("keys", not fix, f"encrypted, mode {mode:04o}", fix)
+
+
+def _look_at_identity(folder: Path) -> Finding:
+    """The key by which other nodes know this one; validators have keystores of their own."""
+    import os
+
+    from anchor.consensus.text import format_identity
+    from anchor.node.network.identity import load_identity
+
+    try:
+        key = load_identity(folder, os.urandom)
+    except AnchorError as error:
+        return Finding("keys", False, error.what, error.fix)
+    return Finding("keys", True, f"node {format_identity(key.public.public_key)}, mode 0600")
 
 
 def _look_at_store(folder: Path) -> Iterator[Finding]:
@@ -143,3 +166,26 @@ def _look_at_store(folder: Path) -> Iterator[Finding]:
     yield Finding(
         "clock", not fix, f"{abs(ahead)} s {'before' if ahead > 0 else 'after'} the newest block", fix
     )
+
+
+def _look_at_peer(folder: Path, url: str) -> Finding:
+    """Whether a node can be reached, is of this network, and has the same time."""
+    import asyncio
+    import os
+
+    from anchor.consensus.text import format_identity
+    from anchor.node.clock import SystemClock
+    from anchor.node.folder import open_reader
+    from anchor.node.network.peers import MAX_SKEW_MS
+    from anchor.node.network.probing import probe_peer
+    from anchor.node.network.urls import parse_url
+
+    try:
+        with open_reader(folder) as chain:
+            met = asyncio.run(probe_peer(parse_url(url), chain, SystemClock(), os.urandom))
+    except AnchorError as error:
+        fix = error.fix or "See that its node is up, and that this machine can reach it."
+        return Finding("peer", False, f"{url}: {error.what}", fix)
+    is_near = abs(met.offset_ms) <= MAX_SKEW_MS
+    what = f"{url}: {format_identity(met.peer)}, slot {met.status.head_slot}, clock {met.offset_ms:+} ms"
+    return Finding("peer", is_near, what, "" if is_near else "Set the clock, here or there.")

@@ -38,7 +38,7 @@ COMMANDS = {
     "network": "found a network of several operators, and join it",
     "validator": "make keys that vote, and keep the record of what they signed",
     "devnet": "run a network of real nodes on this machine, and try what it survives",
-    "doctor": "check clock, port, disk, keys, native code and store",
+    "doctor": "check clock, port, disk, keys, native code, store and peers",
     "db": "check that a ledger's store is still what was written to it",
     "export": "write a ledger's backup to one file",
     "import": "bring a ledger back from its backup",

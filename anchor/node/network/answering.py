@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from anchor.errors import RefusedPeer
+from anchor.errors import RefusedPeer, Unavailable
 from anchor.node.network.link import Link
 from anchor.node.network.messages import MAX_BLOCKS_ASKED, Kind, Message
 from anchor.node.network.runner import Runner
@@ -42,9 +42,12 @@ class Answerer:
 
     async def _answer(self, link: Link, question: Message) -> None:
         number = question.request.to_bytes(4, "little")
-        for get in self._split(question):
-            for block in await self._runner.run(get):
-                await link.deliver(bytes([Kind.BLOCK]) + number + block)
+        try:
+            for get in self._split(question):
+                for block in await self._runner.run(get):
+                    await link.deliver(bytes([Kind.BLOCK]) + number + block)
+        except Unavailable as error:  # the asker hears the end, and asks others
+            self._runner.note(error)
         await link.deliver(bytes([Kind.END]) + number)
 
     def _split(self, question: Message) -> Iterator[Callable[[], list[bytes]]]:

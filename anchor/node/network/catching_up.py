@@ -61,7 +61,12 @@ class CatchingUp:
     async def run(self) -> None:
         """Catches up whenever there is something to catch up with, for ever."""
         while True:
-            await self._look()
+            try:
+                await self._look()
+            except CorruptedLedger:
+                raise
+            except Unavailable as error:
+                self._runner.note(error)
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_SECONDS):  # unlike wait_for, it never swallows a cancellation
                     await self._news.wait()
@@ -201,11 +206,9 @@ class CatchingUp:
         except Invalid as error:
             self._company.blame(peer, Fault.LIED, error.what)
             self.syncer.on_refused(batch, self._time())
-        except CorruptedLedger:
-            raise
-        except Unavailable as error:
-            self._runner.note(error)
+        except Unavailable:
             self.syncer.on_refused(batch, self._time())
+            raise
         else:
             self._emit(sends)
             await self._on_applied(batch, target)

@@ -16,7 +16,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from anchor.consensus.text import format_identity
-from anchor.errors import MalformedAnswer, MalformedSSZ, RefusedPeer, Unavailable
+from anchor.errors import CorruptedLedger, MalformedAnswer, MalformedSSZ, RefusedPeer, Unavailable
 from anchor.node.clock import Clock
 from anchor.node.logs import tell
 from anchor.node.network import judging
@@ -228,6 +228,8 @@ class Driver:
     async def _judge_one(self, item: Received) -> Judged:
         try:
             return await self.runner.run(judge, self.runner.engine, item, self.now_ms())
+        except CorruptedLedger:
+            raise
         except Unavailable as error:
             self.runner.note(error)
             return Judged(judging.FAILED)

@@ -9,7 +9,7 @@ from typing import Final
 from anchor.chain.beacon.answers import SSZ
 from anchor.chain.beacon.endpoint import parse_endpoint
 from anchor.chain.beacon.http import Client, Timeouts, open_session
-from anchor.errors import AnchorError, MalformedAnswer
+from anchor.errors import AnchorError, CorruptedLedger, MalformedAnswer, Unavailable
 from anchor.ml.manifest import decode_manifest, manifest_root
 
 LOOK_SECONDS: Final = 1.0
@@ -39,11 +39,19 @@ class Fetcher:
         time = asyncio.get_running_loop().time
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            for root in await self._find_missing():
-                if self._next_try.get(root, 0.0) <= time() and not await self._try_all(root):
-                    now = time()
-                    waited = now - self._since.setdefault(root, now)
-                    self._next_try[root] = now + min(waited / WAITED_PART, MAX_RETRY)
+            try:
+                await self._look(time)
+            except CorruptedLedger:
+                raise
+            except Unavailable:
+                continue  # the store cannot be used now, which is said elsewhere
+
+    async def _look(self, time: Callable[[], float]) -> None:
+        for root in await self._find_missing():
+            if self._next_try.get(root, 0.0) <= time() and not await self._try_all(root):
+                now = time()
+                waited = now - self._since.setdefault(root, now)
+                self._next_try[root] = now + min(waited / WAITED_PART, MAX_RETRY)
 
     async def _try_all(self, root: bytes) -> bool:
         """Whether some peer gave a manifest, which then is kept."""

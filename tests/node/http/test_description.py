@@ -11,7 +11,7 @@ import pytest
 
 from anchor.consensus.text import format_checkpoint
 from anchor.node.api.listening import EVENTS
-from anchor.node.api.openapi import RAW_ROUTES, ROUTES, build_document
+from anchor.node.api.openapi import PEER, RAW_ROUTES, ROUTES, build_document
 from anchor.node.api.routes import JSON
 from anchor.node.app import build_app
 from tests.node.http.conftest import TOKEN, Site
@@ -21,7 +21,10 @@ from tests.node.tools import make_manifest
 
 ROOT = Path(__file__).parents[3]
 API = ROOT / "anchor/node/api"
-HANDLERS = [API / name for name in ("models.py", "ledger.py", "admin.py", "beacon.py", "light_client.py")]
+HANDLERS = [
+    API / name
+    for name in ("models.py", "ledger.py", "admin.py", "beacon.py", "light_client.py", "network.py")
+]
 OPERATOR = {"Authorization": f"Bearer {TOKEN}"}
 MAX_HANDLER = 10
 """Lines."""
@@ -107,7 +110,7 @@ def test_the_table_of_routes_in_security_is_true() -> None:
     rows = re.findall(r"^\| `(\w+) (/\S*)` \| (\w+) \| (\d+) \|", text, re.MULTILINE)
     real = [(r.method, r.path, r.access, str(r.cost)) for r in ROUTES]
     real += [("GET", r.path, "stranger", "1") for r in RAW_ROUTES]
-    real += [("GET", "/", "stranger", "1"), ("GET", "/openapi.json", "stranger", "1")]
+    real += [("GET", path, "stranger", "1") for path in ("/", "/openapi.json", PEER)]
     assert sorted(rows) == sorted(real)
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.errors import RefusedPeer
+from anchor.node.network.backfill import BATCH as BACKWARDS_BATCH
+from anchor.node.network.backfill import Backfill
 from anchor.node.network.messages import Kind, PeerStatus
 from anchor.node.network.syncing import (
     BATCH,
@@ -213,6 +215,54 @@ def test_a_fork_of_equal_height_is_fetched_when_asked_for() -> None:
     assert not node.begin()
     node.syncer.begin_from_final(node.own)
     assert node.asks()[0].message.value.start_slot == 17
+
+
+# Backwards
+
+
+def gone_back(missing: int, slots: list[int], fork: str = "") -> tuple[Backfill, list[int]]:
+    """A node without block `missing` and those before, and what it makes of an answer."""
+    backfill = Backfill(root(missing), missing + 1)
+    ask = backfill.get_ask({A: 0}, 0.0)
+    assert ask is not None
+    for slot in slots:
+        backfill.on_block(A, ask.message.request, FakeBlock(slot, fork), root(slot, fork))  # type: ignore[arg-type]
+    return backfill, [block.message.slot for _, block in backfill.on_end(A, ask.message.request)]
+
+
+def test_blocks_from_before_are_held_to_the_one_after() -> None:
+    backfill, slots = gone_back(10, list(range(1, 11)))
+    assert slots == list(range(1, 11))
+    backfill.on_stored(None)
+    assert backfill.get_ask({A: 0}, 0.0) is None
+
+
+@pytest.mark.parametrize(
+    ("slots", "fork"), [([9], ""), ([10, 9], ""), ([8, 10], ""), ([10], "x"), ([], "")], ids=str
+)
+def test_blocks_from_before_that_lead_elsewhere(slots: list[int], fork: str) -> None:
+    with pytest.raises(RefusedPeer):
+        gone_back(10, slots, fork)
+
+
+def test_empty_slots_before_are_passed_over() -> None:
+    backfill, slots = gone_back(1000, [])
+    assert slots == []
+    ask = backfill.get_ask({A: 0}, 0.0)
+    assert ask is not None
+    assert ask.message.value.start_slot == 1001 - 2 * BACKWARDS_BATCH
+
+
+def test_who_has_nothing_older_is_not_asked_and_who_stalls_once() -> None:
+    backfill = Backfill(root(100), 101)
+    assert backfill.get_ask({A: 101}, 0.0) is None
+    first = backfill.get_ask({A: 0, B: 0}, 0.0)
+    assert first is not None
+    assert backfill.get_ask({A: 0, B: 0}, STALL_SECONDS) is None
+    second = backfill.get_ask({A: 0, B: 0}, STALL_SECONDS + 1)
+    assert second is not None
+    assert {first.peer, second.peer} == {A, B}
+    assert backfill.on_end(first.peer, first.message.request) == []  # too late
 
 
 # By root
