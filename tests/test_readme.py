@@ -32,7 +32,7 @@ def test_a_command_parses(line: str) -> None:
 
 
 def test_commands_are_shown() -> None:
-    assert {line.split()[0] for line in ADVISED} == {"export", "import", "keygen", "keys"}
+    assert {line.split()[0] for line in ADVISED} == {"export", "import", "keygen", "keys", "validator"}
     shown = {line.split()[0] for line in SHOWN}
     assert shown >= {"verify", "init", "keygen", "publish", "promote", "bundle", "export", "vectors"}
     assert shown <= set(COMMANDS)

@@ -15,6 +15,7 @@ from anchor.errors import Misuse
 
 if TYPE_CHECKING:
     from anchor.consensus.containers.entries import SignedEntry
+    from anchor.consensus.duties import Keyring
     from anchor.node.founding import Description
     from anchor.node.publishing import Standing
     from anchor.node.validators.admissions import Proposal
@@ -69,7 +70,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--network", metavar="FILE", help="its network.json; for new keys, or its draft")
     parser.add_argument("--operator", metavar="NAME", help="what you are called, for everyone to read")
     parser.add_argument("--count", metavar="N", type=parse_count, help="how many keys to make")
-    parser.add_argument("--out", metavar="DIR", help="a folder for them that does not exist yet")
+    parser.add_argument("--out", metavar="DIR", help="a new folder for them, or one that has keys")
     parser.add_argument("--keystores", metavar="DIR", help="the folder of the keys")
     parser.add_argument("-o", "--output", metavar="FILE", help="where to write it; never overwritten")
     parser.add_argument(
@@ -100,27 +101,51 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
 
 
 def _keygen(options: Namespace, terminal: Terminal) -> Outcome:
-    from anchor.files import new_folder, require_new_folder
     from anchor.node.documents import require_name
     from anchor.node.founding import read_fork_version
-    from anchor.node.validators.deposits import FILE, make_deposits, write_deposits
-    from anchor.node.validators.folder import make_validators
+    from anchor.node.validators.folder import PATTERN
 
     folder, version = Path(options.out), read_fork_version(Path(options.network))
     require_name(options.operator, "An operator's name")
+    make = _add_keys if any(folder.glob(PATTERN)) else _make_keys
+    pubkeys, deposits = make(options, folder, version)
+    place = printable(str(folder))
+    text = (
+        f"Made {options.count} keys in {place}, encrypted.\n\n"
+        f"Hand {printable(str(deposits))} over: it is public, and proves that you have the keys.\n"
+        f"Back the keystores up, but use them in one place only: {place}."
+    )
+    return Outcome(text, {"folder": options.out, "deposits": str(deposits), "pubkeys": pubkeys})
+
+
+def _make_keys(options: Namespace, folder: Path, version: bytes) -> tuple[list[str], Path]:
+    """A new folder of keys: all of it, or none. Returns the keys, and where their deposits are."""
+    from anchor.files import new_folder, require_new_folder
+    from anchor.node.validators.deposits import FILE, make_deposits, write_deposits
+    from anchor.node.validators.folder import make_validators
+
     require_new_folder(folder)
     password = read_passphrase(options.passphrase_file, f"the keys in {folder}", confirm=True)
     with new_folder(folder) as staged:
         keyring = make_validators(staged, options.count, password, os.urandom)
         write_deposits(staged / FILE, make_deposits(options.operator, version, keyring))
-    place = printable(str(folder))
-    text = (
-        f"Made {options.count} keys in {place}, encrypted.\n\n"
-        f"Hand {place}/{FILE} over: it is public, and proves that you have the keys.\n"
-        f"Back the keystores up, but use them in one place only: {place}."
-    )
-    pubkeys = [f"0x{pubkey.hex()}" for pubkey in keyring.secret_keys]
-    return Outcome(text, {"folder": options.out, "deposits": str(folder / FILE), "pubkeys": pubkeys})
+    return _name(keyring), folder / FILE
+
+
+def _add_keys(options: Namespace, folder: Path, version: bytes) -> tuple[list[str], Path]:
+    """More keys in a folder that has some; their deposits are in a file of their own."""
+    from anchor.node.validators.deposits import find_free, make_deposits, write_deposits
+    from anchor.node.validators.folder import add_validators
+
+    password = read_passphrase(options.passphrase_file, f"the keys in {folder}")
+    keyring = add_validators(folder, options.count, password, os.urandom)
+    path = find_free(folder)
+    write_deposits(path, make_deposits(options.operator, version, keyring))
+    return _name(keyring), path
+
+
+def _name(keyring: Keyring) -> list[str]:
+    return [f"0x{pubkey.hex()}" for pubkey in keyring.secret_keys]
 
 
 def _read_network(options: Namespace) -> Description:

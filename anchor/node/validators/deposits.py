@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +35,11 @@ def make_deposits(operator: str, fork_version: Version, keyring: Keyring) -> Dep
     stake, bls = LEDGER.MAX_EFFECTIVE_BALANCE, keyring.bls
     made = [compute_deposit(secret, fork_version, stake, bls) for secret in keyring.secret_keys.values()]
     return Deposits(operator, fork_version, tuple(made))
+
+
+def find_free(folder: Path) -> Path:
+    """Where further deposits go: deposits-2.json, and so on."""
+    return next(path for number in count(2) if not (path := folder / f"deposits-{number}.json").exists())
 
 
 def write_deposits(path: Path, made: Deposits) -> None:

@@ -26,6 +26,7 @@ from anchor.node.validators import keystores, protection
 from anchor.node.validators.keystores import (
     MAX_FILE_BYTES,
     Keystore,
+    Pbkdf2,
     Scrypt,
     decode_keystore,
     decrypt_key,
@@ -54,20 +55,48 @@ def make_validators(folder: Path, count: int, password: str, randomness: Randomn
 
     Raises Misuse for a count that is out of bounds, and a password that is too short.
     """
+    _require_count(count)
     if len(password) < MIN_PASSPHRASE:
         raise Misuse(f"A passphrase has at least {MIN_PASSPHRASE} characters.", fix="Take a longer one.")
+    with closing(Protection.create(folder / protection.FILE)) as records:
+        kdf = Scrypt(randomness(32), keystores.SCRYPT_N)
+        return _make_keys(folder, records, count, kdf, password, randomness)
+
+
+def add_validators(folder: Path, count: int, password: str, randomness: Randomness) -> Keyring:
+    """Adds `count` new keys, which signed nothing, to those in `folder`, under their password; returns them.
+
+    Raises as `open_validators` does, but for networks.
+    """
+    paths = find_keystores(folder)
+    _require_count(count + len(paths))
+    with open_records(folder) as records:
+        load_keyring(paths[:1], password)  # raises for another one than theirs
+        return _make_keys(folder, records, count, _read_keystore(paths[0]).kdf, password, randomness)
+
+
+def _require_count(count: int) -> None:
     if not 0 < count <= MAX_KEYSTORES:
         raise Misuse(f"A folder holds 1 to {MAX_KEYSTORES} keys, not {count}.")
-    bls, kdf = Bls(), Scrypt(randomness(32), keystores.SCRYPT_N)
-    key = kdf.derive(encode_password(password))
+
+
+def _make_keys(
+    folder: Path,
+    records: Protection,
+    count: int,
+    kdf: Scrypt | Pbkdf2,
+    password: str,
+    randomness: Randomness,
+) -> Keyring:
+    """Who is killed meanwhile leaves records without keys, and no key without a record."""
+    bls, key = Bls(), kdf.derive(encode_password(password))
     secrets = [derive_validator_key(randomness(SECRET_BYTES), 0) for _ in range(count)]
     made = [encrypt_key(secret, key, kdf, randomness, bls) for secret in secrets]
+    pubkeys = [keystore.pubkey for keystore in made]
+    records.register(pubkeys)
     for keystore in made:
         path = folder / PATTERN.replace("*", f"0x{keystore.pubkey.hex()}")
         write_new(path, encode_keystore(keystore), mode=PRIVATE)
-    pubkeys = [keystore.pubkey for keystore in made]
-    with closing(Protection.create(folder / protection.FILE)) as records:
-        records.register(pubkeys)
     return Keyring(bls, dict(zip(pubkeys, secrets, strict=True)))
 
 

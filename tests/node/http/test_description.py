@@ -52,6 +52,7 @@ async def _paths(site: Site) -> dict[str, dict[str, str]]:
     return {
         "/anchor/v1/manifests/{root}": {"root": f"0x{make_manifest('1')[0].hex()}"},
         "/anchor/v1/blocks/{root}": {"root": head},
+        "/anchor/v1/states/{root}": {"root": head},
         "/anchor/v1/checkpoints/{root}": {"root": final},
         "/eth/v1/beacon/light_client/bootstrap/{root}": {"root": final},
         "": {

@@ -94,12 +94,25 @@ def test_a_network_starts_in_ten_minutes_unless_it_is_said(lab: Run, tmp_path: P
     assert read_founded(tmp_path / "g").genesis.genesis_time == NOW + 600
 
 
-def test_nothing_is_overwritten(lab: Run) -> None:
+def test_nothing_is_overwritten(lab: Run, tmp_path: Path) -> None:
     create(lab, "a/deposits.json")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
     for words in (
         ("network", "create", "draft.json", "a/deposits.json", "--start", START, "-o", "genesis.json"),
         ("network", "join", "genesis.json", "a"),
-        ("validator", "keygen", "--network", "draft.json", "--operator", "x", "--count", "1", "--out", "a"),
+        (
+            "validator",
+            "keygen",
+            "--network",
+            "draft.json",
+            "--operator",
+            "x",
+            "--count",
+            "1",
+            "--out",
+            "full",
+        ),
         ("keygen", "admin.key", "--administrator"),
     ):
         code, _, err = lab(*words)
@@ -114,6 +127,16 @@ def test_keys_are_made_whole_or_not_at_all(lab: Run, tmp_path: Path) -> None:
     assert (code, "at least 8 characters" in err) == (2, True)
     assert lab("validator", "keygen", *words, "--count", "5000")[0] == 2
     assert not (tmp_path / "c").exists()
+
+
+def test_more_keys_go_into_the_same_folder(lab: Run, tmp_path: Path) -> None:
+    made = make_keys(lab, "a", "draft.json")
+    assert made["deposits"] == "a/deposits-2.json"
+    assert make_keys(lab, "a", "draft.json")["deposits"] == "a/deposits-3.json"
+    created = create(lab, "a/deposits.json", "a/deposits-2.json", "b/deposits.json")
+    assert created["operators"] == [{"name": "Lab a", "validators": 4}, {"name": "Lab b", "validators": 2}]
+    with open_validators(tmp_path / "a", PHRASE, bytes(32)) as validators:
+        assert len(validators.keyring.secret_keys) == 6
 
 
 def test_who_has_nothing_that_an_action_needs(lab: Run) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from anchor.errors import Misuse, Unavailable, WrongNetwork
 from anchor.node.validators import keystores, protection
-from anchor.node.validators.folder import PATTERN, make_validators, open_validators
+from anchor.node.validators.folder import PATTERN, add_validators, make_validators, open_validators
 from anchor.node.validators.protection import Protection
 
 NETWORK = b"n" * 32
@@ -32,6 +32,25 @@ def test_what_was_made_opens_and_may_sign(folder: Path) -> None:
             root = number.to_bytes(32, "big")
             expected = pubkeys if number == 1 else []
             assert validators.protection.allow_attestation(pubkeys, 0, 1, root) == expected
+
+
+def test_more_keys_are_added_under_the_same_password(folder: Path) -> None:
+    with open_validators(folder, "password", NETWORK) as validators:
+        old = set(validators.keyring.secret_keys)
+        with pytest.raises(Unavailable, match="still in use"):
+            add_validators(folder, 2, "password", os.urandom)
+    with pytest.raises(Misuse, match="does not open"):
+        add_validators(folder, 2, "passwords", os.urandom)
+    with pytest.raises(Misuse, match="1 to 4096 keys, not 4099"):
+        add_validators(folder, 4096, "password", os.urandom)
+    assert len(list(folder.glob(PATTERN))) == 3
+    new = set(add_validators(folder, 2, "password", os.urandom).secret_keys)
+    found = [keystores.decode_keystore(path.read_bytes(), "k") for path in folder.glob(PATTERN)]
+    assert len({keystore.kdf for keystore in found}) == 1, "they still open with one derivation"
+    assert len({keystore.iv for keystore in found}) == 5
+    with open_validators(folder, "password", NETWORK) as validators:
+        assert set(validators.keyring.secret_keys) == old | new
+        assert set(validators.protection.allow_attestation(list(new), 0, 1, b"r" * 32)) == new
 
 
 def test_everything_but_the_public_part_is_private(folder: Path) -> None:
