@@ -39,7 +39,7 @@ COMMANDS = {
     "validator": "make keys that vote, and keep the record of what they signed",
     "devnet": "run a network of real nodes on this machine, and try what it survives",
     "doctor": "check clock, port, disk, keys, native code, store and peers",
-    "db": "check that a ledger's store is still what was written to it",
+    "db": "check that a ledger's store is what was written to it; make a network's anew",
     "export": "write a ledger's backup to one file",
     "import": "bring a ledger back from its backup",
     "sync": "sync a beacon chain from a checkpoint that you trust, follow it, serve it",

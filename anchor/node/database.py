@@ -7,7 +7,10 @@ from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol
 
 Value = bytes | int | str | None
-RESTORE: Final = "Bring the ledger back from a backup with: anchor import"
+RESTORE: Final = (
+    "Bring a ledger of one operator back from its backup (anchor import), a network's from another node "
+    "(anchor db rebuild)."
+)
 ELSEWHERE: Final = "Ask a node that keeps them all."
 
 

@@ -16,29 +16,15 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import Any, Final, Self
 
 from anchor.errors import CorruptedLedger, InvalidTransition, Misuse, NoSuchRecord, Unavailable
+from anchor.node import tables
 from anchor.node.database import ELSEWHERE, RESTORE, Database, Value
 from anchor.node.places import Place, connect
 from anchor.node.records import BLOCK, ENTRY, SNAPSHOT, Batch, Block, Snapshot, StoredEntry
-from anchor.node.tables import RECORDS, TABLES, VERSION, get_statements
 
 PAGE: Final = 64
 """Rows that are read at once."""
 
 Kinds = tuple[type, ...]
-CUT: Final = (
-    "INSERT INTO side_blocks SELECT * FROM blocks WHERE slot > ? ON CONFLICT DO NOTHING",
-    "DELETE FROM blocks WHERE slot > ?",
-    "DELETE FROM snapshots WHERE slot > ?",
-    "DELETE FROM entries WHERE slot > ?",
-)
-"""What takes the blocks after a slot off the chain, with all that they brought."""
-BEGIN: Final = "INSERT INTO ledger (id, name, genesis, reserved, may_sign, home) VALUES (0, ?, ?, ?, ?, ?)"
-NEWEST_BEFORE: Final = "SELECT root FROM blocks WHERE slot < ? ORDER BY slot DESC LIMIT 1"
-LENGTH: Final = "SELECT coalesce(sum(length(ssz)), 0) FROM "
-ADD_PENDING: Final = """
-    INSERT INTO pending SELECT coalesce(max(arrival), 0) + 1, ?, ? FROM pending WHERE true
-    ON CONFLICT DO NOTHING
-"""
 
 
 class Store:
@@ -54,15 +40,15 @@ class Store:
         with ExitStack() as refused:
             refused.callback(database.close)
             with database.transaction():
-                database.migrate(get_statements(0), VERSION)
-                database.run(BEGIN, name, genesis, reserved, int(may_sign), database.home)
+                database.migrate(tables.get_statements(0), tables.VERSION)
+                database.run(tables.BEGIN, name, genesis, reserved, int(may_sign), database.home)
             refused.pop_all()
         return cls(database)
 
     def erase(self) -> None:
         """Takes back what `create` did, with all that came after."""
         with self._database.transaction():
-            for table in TABLES:
+            for table in tables.TABLES:
                 self._database.run(f"DROP TABLE IF EXISTS {table}")
 
     @classmethod
@@ -76,13 +62,13 @@ class Store:
         with ExitStack() as refused:
             refused.callback(database.close)
             version = database.get_version()
-            if version > VERSION:
+            if version > tables.VERSION:
                 fix = "Use that version, or a newer one."
                 raise Misuse(f"{place} was written by a newer anchor.", fix=fix)
-            if version < VERSION and writable:
+            if version < tables.VERSION and writable:
                 _bring_up_to_date(database)
             refused.pop_all()
-        if version < VERSION and not writable:  # only a writer can
+        if version < tables.VERSION and not writable:  # only a writer can
             cls.open(place, writable=True).close()
         return cls(database)
 
@@ -126,7 +112,7 @@ class Store:
             raise self._is_shared()
         if slot < (final := self.get_final_slot()):
             raise InvalidTransition(f"A branch leaves the chain at slot {slot}, and slot {final} is final.")
-        for statement in CUT:
+        for statement in tables.CUT:
             self._database.run(statement, slot)
 
     def _add_blocks(self, batch: Batch) -> None:
@@ -148,7 +134,7 @@ class Store:
         )
         self._add_entries(batch.entries)
         run("INSERT INTO manifests VALUES (?, ?) ON CONFLICT DO NOTHING", batch.manifests)
-        run(ADD_PENDING, batch.pending)
+        run(tables.ADD_PENDING, batch.pending)
         run("DELETE FROM pending WHERE root = ?", [(root,) for root in batch.settled])
 
     def _add_entries(self, entries: Sequence[StoredEntry]) -> None:
@@ -188,7 +174,7 @@ class Store:
         The genesis state, entries and manifests stay.
         """
         with self._database.transaction():
-            row = next(self._rows((bytes,), NEWEST_BEFORE, slot), None)
+            row = next(self._rows((bytes,), tables.NEWEST_BEFORE, slot), None)
             if row is None:
                 return 0
             self._database.run("UPDATE ledger SET missing = ?", row[0])
@@ -338,7 +324,7 @@ class Store:
 
     def measure(self) -> int:
         """Bytes of all records."""
-        return sum([int(self._value(int, LENGTH + table)) for table in RECORDS])
+        return sum([int(self._value(int, tables.LENGTH + table)) for table in tables.RECORDS])
 
     def check_itself(self) -> None:
         """Raises CorruptedLedger where the database finds itself damaged."""
@@ -401,7 +387,9 @@ def _to_row(block: Block) -> tuple[Value, ...]:
 
 def _bring_up_to_date(database: Database) -> None:
     with database.transaction():
-        statements = get_statements(database.get_version())  # another process may have done it meanwhile
+        statements = tables.get_statements(
+            database.get_version()
+        )  # another process may have done it meanwhile
         if statements:
-            database.migrate(statements, VERSION)
+            database.migrate(statements, tables.VERSION)
             database.run("UPDATE ledger SET home = ? WHERE home = ''", database.home)

@@ -55,6 +55,20 @@ MIGRATIONS: Final = (
 RECORDS: Final = ("blocks", "snapshots", "entries", "manifests", "side_blocks", "pending")
 """The tables whose rows have an encoding."""
 TABLES: Final = ("ledger", *RECORDS)
+CUT: Final = (
+    "INSERT INTO side_blocks SELECT * FROM blocks WHERE slot > ? ON CONFLICT DO NOTHING",
+    "DELETE FROM blocks WHERE slot > ?",
+    "DELETE FROM snapshots WHERE slot > ?",
+    "DELETE FROM entries WHERE slot > ?",
+)
+"""What takes the blocks after a slot off the chain, with all that they brought."""
+BEGIN: Final = "INSERT INTO ledger (id, name, genesis, reserved, may_sign, home) VALUES (0, ?, ?, ?, ?, ?)"
+NEWEST_BEFORE: Final = "SELECT root FROM blocks WHERE slot < ? ORDER BY slot DESC LIMIT 1"
+LENGTH: Final = "SELECT coalesce(sum(length(ssz)), 0) FROM "
+ADD_PENDING: Final = """
+    INSERT INTO pending SELECT coalesce(max(arrival), 0) + 1, ?, ? FROM pending WHERE true
+    ON CONFLICT DO NOTHING
+"""
 
 
 def get_statements(version: int) -> list[str]:

@@ -6,6 +6,8 @@ the weak-subjectivity period, as of any beacon chain (`anchor.chain.beacon.check
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -26,7 +28,7 @@ from anchor.merkle.scope import schema_of
 from anchor.node.batches import Made, make_block, make_entries, make_snapshot
 from anchor.node.chain import Chain, compute_block_root
 from anchor.node.folder import new_store, require_ledger_name, write_description
-from anchor.node.places import choose_place
+from anchor.node.places import Place, choose_place
 from anchor.node.records import Batch
 from anchor.node.store import Store
 from anchor.params import WALL_CLOCK
@@ -47,6 +49,14 @@ class Start(NamedTuple):
     """The first one: every proof in the genesis was checked."""
 
 
+class Fetched(NamedTuple):
+    """What a node gave, held to what is trusted."""
+
+    start: Start
+    found: VerifiedCheckpoint | None
+    """None where the checkpoint is the genesis."""
+
+
 async def join_network(
     folder: Path, url: str, trusted: Checkpoint, network_id: bytes | None, now: float
 ) -> dict[str, Any]:
@@ -56,16 +66,21 @@ async def join_network(
     WrongNetwork, Malformed and Unavailable where what the node gives is not what is trusted.
     """
     require_new_folder(folder)
+    fetched = await fetch_network(url, trusted, network_id, now)
+    with new_folder(folder) as staged, filled_store(choose_place(staged, None), fetched) as store:
+        return write_description(staged, Chain(store))
+
+
+async def fetch_network(url: str, trusted: Checkpoint, network_id: bytes | None, now: float) -> Fetched:
+    """What a node's store begins with, from the node at `url`; raises as `join_network` does."""
     async with open_session() as session:
         client = Client(session, parse_endpoint(url), TIMEOUTS)
         start = await _fetch_start(client)
         if network_id not in (None, start.state.genesis_validators_root):
             raise WrongNetwork(f"{url} is of another network than the one that is trusted.")
         if trusted.root == compute_block_root(start.ledger, start.state):
-            found = None
-        else:
-            found = await _fetch_checkpoint(client, start, trusted, now)
-    return _make_folder(folder, start, found)
+            return Fetched(start, None)
+        return Fetched(start, await _fetch_checkpoint(client, start, trusted, now))
 
 
 async def _fetch_start(client: Client) -> Start:
@@ -104,15 +119,15 @@ def make_network(start: Start) -> Network:
     )
 
 
-def _make_folder(folder: Path, start: Start, found: VerifiedCheckpoint | None) -> dict[str, Any]:
+@contextmanager
+def filled_store(place: Place, fetched: Fetched) -> Iterator[Store]:
+    """A new store at `place` that begins with what was fetched; gone when that, or the body, fails."""
+    start, found = fetched
     first = (start.genesis, start.ledger, start.state)
-    with (
-        new_folder(folder) as staged,
-        new_store(choose_place(staged, None), start.name, *first, reserved=0, may_sign=True) as store,
-    ):
+    with new_store(place, start.name, *first, reserved=0, may_sign=True) as store:
         if found is not None:
             _start_from(store, start.ledger, found)
-        return write_description(staged, Chain(store))
+        yield store
 
 
 def _start_from(store: Store, ledger: Ledger, found: VerifiedCheckpoint) -> None:
