@@ -1,6 +1,6 @@
 # Two commands on a fresh machine: `make demo` and `make test`. Both do all the set-up.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-real lint types vectors bench fuzz clean
+.PHONY: help demo test test-slow test-real soak lint types vectors bench fuzz clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -25,7 +25,7 @@ demo: $(READY) ## train, publish, finalise, verify offline, tamper (MODEL=path: 
 	$(BIN)/python devnet/demo.py $(MODEL)
 
 test: $(READY) ## every test but the slow ones
-	$(BIN)/python -m pytest -n 2 -m 'not slow and not real'
+	$(BIN)/python -m pytest -n 2 -m 'not slow and not real and not soak'
 
 test-slow: $(READY) ## the slow tests
 	$(BIN)/python -m pytest -n 2 -m slow
@@ -33,6 +33,9 @@ test-slow: $(READY) ## the slow tests
 test-real: $(READY) ## against a real beacon node (Node.js; installs Lodestar; 8 to 15 minutes)
 	tests/real/install.sh
 	timeout --foreground --signal=INT --kill-after=30 600 $(BIN)/python -m pytest -m real tests/real
+
+soak: $(READY) ## a network of several nodes over 10,000 epochs of virtual time (a quarter of an hour)
+	$(BIN)/python -m pytest -m soak
 
 lint: $(READY) ## style and types
 	$(BIN)/ruff check .

@@ -18,6 +18,7 @@
     │   ├── InvalidTransition
     │   │   └── Premature
     │   │       └── UnknownParent
+    │   ├── Ignored
     │   ├── InvalidUpdate
     │   ├── InvalidEntry
     │   ├── InvalidManifest
@@ -139,6 +140,10 @@ class UnknownParent(Premature):
     def __init__(self, what: str, *, root: bytes, fix: str = "") -> None:
         super().__init__(what, fix=fix)
         self.root = root
+
+
+class Ignored(Invalid):
+    """A peer's message that is known, late, early or cannot be judged: not passed on, and nobody's fault."""
 
 
 class InvalidEntry(Invalid):

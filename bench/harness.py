@@ -44,9 +44,11 @@ class Comparison:
     rows: Sequence[Row]
     absent: Sequence[str] = ()
     """Those that are not installed."""
+    asked: str = ""
+    """What the project holds itself to here."""
 
 
-def compare(title: str, candidates: Mapping[str, Run | None], *, rounds: int) -> Comparison:
+def compare(title: str, candidates: Mapping[str, Run | None], *, rounds: int, asked: str = "") -> Comparison:
     """Runs every candidate once to warm up, then `rounds` times in turn. The first one is the baseline.
 
     A candidate that is None is a peer that is not installed.
@@ -57,7 +59,7 @@ def compare(title: str, candidates: Mapping[str, Run | None], *, rounds: int) ->
     samples = [{name: measure(run) for name, run in present.items()} for _ in range(rounds)]
     baseline = next(iter(present))
     absent = [name for name, run in candidates.items() if run is None]
-    return Comparison(title, [_row(name, baseline, samples) for name in present], absent)
+    return Comparison(title, [_row(name, baseline, samples) for name in present], absent, asked)
 
 
 def measure(run: Run) -> Sample:
@@ -119,6 +121,8 @@ def show(comparisons: Sequence[Comparison], *, as_json: bool) -> None:
             print(f"  {row.name:34}{times}{row.wall_ratio:8.2f}{row.cpu_ratio:8.2f}")
         for name in comparison.absent:
             print(f"  {name:34}{'not installed':>20}")
+        if comparison.asked:
+            print(f"  asked: {comparison.asked}")
 
 
 def _seconds(value: float) -> str:

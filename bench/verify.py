@@ -1,65 +1,121 @@
-"""`anchor verify` of a 90 MB model as a whole process, beside hashing the file with hashlib alone."""
+"""`anchor verify` as a whole process, beside `model_signing verify` and hashing the files with hashlib alone.
+
+Both verifiers run as their users run them, with their defaults: they start, read what was signed, check its
+signatures, and compare every file of the folder with it. `model_signing` checks one ECDSA signature by a key
+that is given; anchor walks from a trusted checkpoint to the publication.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from anchor.bundle.api import BUNDLE_NAME
+from anchor.bundle.evidence import Expectations
+from anchor.bundle.finality import signatures
+from anchor.bundle.trust import resolve_trust
+from anchor.bundle.verify import verify_bundle
+from bench.checkpoints import write_checkpoint
 from bench.harness import Comparison, Sample, compare
 
-SIZE = 90_000_000
-HASH = "import hashlib, sys; print(hashlib.file_digest(open(sys.argv[1], 'rb'), 'sha256').hexdigest())"
+SMALL = 90_000_000
+HASH = """\
+import hashlib, pathlib, sys
+for path in pathlib.Path(sys.argv[1]).iterdir():
+    hashlib.file_digest(path.open("rb", buffering=0), "sha256")
+"""
+Commands = dict[str, list[str] | None]
+"""Command lines by what is measured; None for a peer that is not installed."""
 ANCHOR = [sys.executable, "-m", "anchor.cli.main"]
 
 
 def measure(options: argparse.Namespace) -> Sequence[Comparison]:
-    """Publishes a model on a ledger of its own, then verifies it again and again."""
-    with tempfile.TemporaryDirectory() as name:
+    """Publishes two models on a ledger of their own, then verifies them again and again."""
+    with tempfile.TemporaryDirectory(prefix="anchor-bench-") as name:
         folder = Path(name)
-        model = folder / "model" / "model.safetensors"
-        write_model(model)
-        verify = _publish(folder)
-        candidates = {
-            "hashlib, whole process": lambda: _run([sys.executable, "-c", HASH, str(model)]),
-            "anchor --help": lambda: _run([*ANCHOR, "--help"]),
-            "anchor verify": lambda: _run(verify),
-        }
-        return [compare(f"a model of {SIZE // 10**6} MB, whole processes", candidates, rounds=options.rounds)]
+        small, large = folder / "small", folder / "large"
+        write_checkpoint(small, SMALL, 1)
+        write_checkpoint(large, int(options.gigabytes * 1e9), 5)
+        trust, publisher = _found(folder)
+        commands = {model: _publish(model, trust, publisher) for model in (small, large)}
+        for model in (small, large):
+            commands[model] = _sign(model, options.model_signing) | commands[model]
+        commands[small]["anchor --help"] = [*ANCHOR, "--help"]
+        return [
+            _compare(small, commands[small], options.rounds, "anchor verify in 0.3 s, --help in 0.15 s"),
+            _compare(large, commands[large], options.rounds, "2.5 wall x of model_signing"),
+            _compare_bundle(small, trust, options.rounds),
+        ]
 
 
-def write_model(path: Path) -> None:
-    """A safetensors file of SIZE bytes of weights in one tensor."""
-    header = f'{{"weight":{{"dtype":"U8","shape":[{SIZE}],"data_offsets":[0,{SIZE}]}}}}'.encode()
-    path.parent.mkdir()
-    with path.open("wb") as file:
-        file.write(struct.pack("<Q", len(header)) + header)
-        file.write(os.urandom(1 << 20) * (SIZE >> 20) + bytes(SIZE % (1 << 20)))
+def _compare(model: Path, commands: Commands, rounds: int, asked: str) -> Comparison:
+    size = sum(path.stat().st_size for path in model.iterdir())
+    candidates = {name: command and partial(_run, command) for name, command in commands.items()}
+    peak = _measure_peak(commands["anchor verify"] or [])
+    title = f"Whole processes on a model of {size / 1e6:.0f} MB; peak memory of anchor verify {peak} MB"
+    return compare(title, candidates, rounds=rounds, asked=asked)
 
 
-def _publish(folder: Path) -> list[str]:
-    """Publishes the model; the command that verifies it."""
+def _compare_bundle(model: Path, trust: str, rounds: int) -> Comparison:
+    """The keys of its validators are parsed every time."""
+    data, checkpoint = (model / BUNDLE_NAME).read_bytes(), resolve_trust(trust).checkpoint
+    now = int(time.time())
+
+    def check() -> None:
+        signatures.cache_clear()
+        verify_bundle(data, checkpoint, Expectations(), now=now)
+
+    title = f"A bundle of {len(data)} bytes, without files"
+    return compare(title, {"anchor": check}, rounds=rounds, asked="50 ms")
+
+
+def _found(folder: Path) -> tuple[str, str]:
+    """A ledger and a publisher: the checkpoint to trust, and the publisher's identity."""
     os.environ["ANCHOR_PASSPHRASE"] = "for the bench only"  # noqa: S105
-    ledger, key, model = folder / "ledger", folder / "publisher.key", folder / "model"
-    for words in (
-        ["init", ledger],
-        ["keygen", key],
-        ["publish", model, "--model", "bench/model", "--version", "1", "--key", key, "--ledger", ledger],
-    ):
-        subprocess.run([*ANCHOR, *map(str, words)], check=True, capture_output=True)  # noqa: S603
-    return [*ANCHOR, "verify", str(model), "--model", "bench/model", *_read_trust(ledger, key)]
-
-
-def _read_trust(ledger: Path, key: Path) -> list[str]:
+    ledger, key = folder / "ledger", folder / "publisher.key"
+    _run([*ANCHOR, "init", str(ledger)])
+    _run([*ANCHOR, "keygen", str(key)])
     genesis = json.loads((ledger / "network.json").read_text())["genesis"]
-    return ["--trust", genesis, "--publisher", json.loads(key.read_text())["identity"]]
+    return genesis, json.loads(key.read_text())["identity"]
+
+
+def _publish(model: Path, trust: str, publisher: str) -> Commands:
+    """Publishes a model; what verifies it, and what just hashes it."""
+    name, beside = f"bench/{model.name}", model.parent
+    keys = ["--key", str(beside / "publisher.key"), "--ledger", str(beside / "ledger")]
+    _run([*ANCHOR, "publish", str(model), "--model", name, "--version", "1", *keys])
+    verify = ["verify", str(model), "--model", name, "--trust", trust, "--publisher", publisher]
+    return {
+        "hashlib, one stream a file": [sys.executable, "-c", HASH, str(model)],
+        "anchor hash": [*ANCHOR, "hash", str(model)],
+        "anchor verify": [*ANCHOR, *verify],
+    }
+
+
+def _sign(model: Path, interpreter: str | None) -> Commands:
+    """Signs a model with `model_signing`, where it is installed; what verifies it."""
+    if interpreter is None:
+        return {"model_signing verify key": None}
+    private, public = (model.parent / f"{model.name}.{part}" for part in ("private", "public"))
+    key = ec.generate_private_key(ec.SECP256R1())
+    private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    info = PublicFormat.SubjectPublicKeyInfo
+    public.write_bytes(key.public_key().public_bytes(Encoding.PEM, info))
+    program = [interpreter, "-m", "model_signing"]
+    words = ["key", str(model), "--signature", str(model.parent / f"{model.name}.sig")]
+    _run([*program, "sign", *words, "--private_key", str(private)])
+    return {"model_signing verify key": [*program, "verify", *words, "--public_key", str(public)]}
 
 
 def _run(command: Sequence[str]) -> Sample:
@@ -69,3 +125,11 @@ def _run(command: Sequence[str]) -> Sample:
     wall, after = time.perf_counter() - start, os.times()
     used = after.children_user + after.children_system - before.children_user - before.children_system
     return Sample(wall, used)
+
+
+def _measure_peak(command: Sequence[str]) -> int:
+    """Megabytes that a process had resident at most."""
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:  # noqa: S603
+        _, _, usage = os.wait4(process.pid, 0)
+        process.returncode = 0
+    return usage.ru_maxrss // 1000

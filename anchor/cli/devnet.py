@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from anchor.node.devnet.control import Control
 
 HELP = """\
-Run a network of several nodes on this machine, as real processes on loopback: cut it
-in two, kill nodes, set clocks wrong, make a validator lie, and see what finality does.
-It survives being stopped: its clock stops with it.
+Run a network of several nodes on this machine, as real processes on loopback:
+cut it in two, kill nodes, set clocks wrong, make a validator lie, and see what
+finality does. It survives being stopped: its clock stops with it.
 """
 EXAMPLES = """
 anchor devnet up --nodes 4 --validators 64

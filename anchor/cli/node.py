@@ -73,6 +73,9 @@ def _add_network_options(parser: ArgumentParser) -> None:
         "--max-peers", type=int, default=DEFAULT_MAX_PEERS, metavar="N", help="(default: %(default)s)"
     )
     group.add_argument("--public-url", metavar="URL", help="where others reach this node: they are told")
+    group.add_argument(
+        "--prune", action="store_true", help="let go of blocks that nobody's trust needs (default: keep all)"
+    )
     group.add_argument("--faults", action="store_true", help="let operators make it misbehave, on a devnet")
     group.add_argument(
         "--clock-behind", type=int, default=0, metavar="MS", help="by which a devnet's clock is behind, in ms"
@@ -137,10 +140,11 @@ def _make_writer(options: Namespace, folder: Path) -> Writer | None:
         is_networked = chain.genesis.clock == WALL_CLOCK
     if is_networked:
         return _make_networked(options, folder)
-    if options.peer or options.keystores or options.public_url or options.faults or options.clock_behind:
+    of_networks = ("peer", "keystores", "public_url", "prune", "faults", "clock_behind")
+    if any(getattr(options, name) for name in of_networks):
         raise Misuse(
-            f"{folder} holds a ledger of one operator: it has no peers and no keystores.",
-            fix="Leave out --peer, --keystores, --public-url, --faults and --clock-behind.",
+            f"{folder} holds a ledger of one operator: nobody else has its history.",
+            fix="Leave out --peer, --keystores, --public-url, --prune, --faults and --clock-behind.",
         )
     from anchor.node.clock import SystemClock
     from anchor.node.embedded import Embedded
@@ -160,6 +164,7 @@ def _make_networked(options: Namespace, folder: Path) -> Writer:
         listed=tuple([parse_url(url) for url in options.peer]),
         most=options.max_peers,
         url=parse_url(options.public_url) if options.public_url else "",
+        prunes=options.prune,
         has_faults=options.faults,
     )
     if settings.most < 1:

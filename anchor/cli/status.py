@@ -10,7 +10,8 @@ from anchor.cli.output import Outcome, Terminal, format_table, printable
 from anchor.cli.plain import keys_count, show_approvals
 
 if TYPE_CHECKING:
-    from anchor.node.chain import Chain, Status
+    from anchor.node.chain import Chain
+    from anchor.node.status import Status
 
 HELP = "Show a ledger's finality and its newest models."
 EXAMPLES = """

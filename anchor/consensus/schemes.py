@@ -39,7 +39,7 @@ class SigningKey:
     def __init__(self, scheme: int, seed: bytes) -> None:
         if scheme not in SCHEME_NAMES or len(seed) != 32:
             raise Misuse(f"A signing key has scheme 1 or 2 and a seed of 32 bytes, not {len(seed)}.")
-        self.scheme, self._seed = scheme, seed
+        self.scheme, self.seed = scheme, seed
 
     @property
     def public(self) -> Key:
@@ -54,11 +54,11 @@ class SigningKey:
         if self.scheme == SCHEME_ED25519:
             from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-            return Ed25519PrivateKey.from_private_bytes(self._seed)
+            return Ed25519PrivateKey.from_private_bytes(self.seed)
         with _ml_dsa():
             from cryptography.hazmat.primitives.asymmetric.mldsa import MLDSA65PrivateKey
 
-            return MLDSA65PrivateKey.from_seed_bytes(self._seed)
+            return MLDSA65PrivateKey.from_seed_bytes(self.seed)
 
 
 def require_key(key: Key) -> None:

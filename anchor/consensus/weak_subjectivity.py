@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from anchor.errors import InvalidTransition
-from anchor.params import ETH_TO_GWEI, SAFETY_DECAY
+from anchor.params import ETH_TO_GWEI, LOGICAL_CLOCK, SAFETY_DECAY
 from anchor.types import Epoch, Gwei, Root, Slot
 
 if TYPE_CHECKING:
@@ -103,3 +103,12 @@ def compute_expiry_by_timestamp(
     A slot then counts for its nominal `seconds_per_slot`.
     """
     return timestamp + period * slots_per_epoch * seconds_per_slot
+
+
+def compute_expiry(state: Any, slots_per_epoch: int) -> int:
+    """The Unix time from which a checkpoint with this state of a ledger is too old to be trusted."""
+    network = state.network
+    period, seconds = network.weak_subjectivity_period, network.seconds_per_slot
+    if network.clock == LOGICAL_CLOCK:
+        return compute_expiry_by_timestamp(state.timestamp, period, seconds, slots_per_epoch)
+    return compute_expiry_by_slot(state.slot, period, state.genesis_time, seconds, slots_per_epoch)

@@ -30,7 +30,7 @@ from anchor.merkle.ssz import Schema
 from anchor.merkle.text import Text
 from anchor.ml.manifest import MAX_MANIFEST_BYTES, decode_manifest, manifest_root
 from anchor.node.batches import Made, make_batch
-from anchor.node.chain import Chain, Status
+from anchor.node.chain import Chain
 from anchor.node.folder import (
     KEYS,
     MAX_NAME_BYTES,
@@ -43,6 +43,7 @@ from anchor.node.keys import MAX_FILE_BYTES, decode_key_file
 from anchor.node.places import choose_place, find_store
 from anchor.node.postgresql import Url
 from anchor.node.records import Batch
+from anchor.node.status import Status
 from anchor.node.store import Store
 from anchor.types import Limit, uint64
 
@@ -80,6 +81,7 @@ def export_ledger(folder: Path, path: Path) -> int:
     find_store(folder)
     keys = read_bounded(folder / KEYS, MAX_FILE_BYTES, "a key file")
     with open_reader(folder) as chain, new_file(path, mode=PRIVATE) as file:
+        chain.require_whole()
         writer = _Writer(file)
         writer.write_all(chain, keys)
         return file.tell()

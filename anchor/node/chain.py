@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -23,12 +22,13 @@ from anchor.consensus.forks.ledger import Ledger
 from anchor.consensus.forks.ledger.genesis import compute_config
 from anchor.consensus.hardcoded import get_table, verify_branch
 from anchor.consensus.presets import LEDGER
-from anchor.errors import CorruptedLedger, Invalid, MalformedSSZ, Misuse, NoSuchRecord
+from anchor.errors import CorruptedLedger, Invalid, MalformedSSZ, NoSuchRecord
 from anchor.merkle.scope import Scope, hash_tree_root, schema_of
 from anchor.merkle.ssz import Schema
 from anchor.ml.manifest import Manifest, manifest_root
 from anchor.node.database import ELSEWHERE, RESTORE
 from anchor.node.records import Block, Snapshot, StoredEntry
+from anchor.node.status import Status
 from anchor.node.store import Store
 
 State = Any
@@ -46,29 +46,6 @@ class Head(NamedTuple):
 
     root: bytes
     state: State
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """How a ledger stands."""
-
-    name: str
-    network_id: bytes
-    genesis: Checkpoint
-    head: bytes
-    """Root of the newest block."""
-    slot: int
-    epoch: int
-    timestamp: int
-    """Of the newest block; Unix time, seconds."""
-    justified: Checkpoint
-    finalized: Checkpoint
-    validators: int
-    entries: int
-    final_entries: int
-    """Of those. The others were recorded when the ledger was interrupted; the next one makes them final."""
-    may_sign: bool
-    """False for a copy that only reads."""
 
 
 class Chain:
@@ -154,7 +131,13 @@ class Chain:
             return stored.slot
         if root == self._store.get_genesis_root():
             return 0
-        raise NoSuchRecord(f"This ledger has no block 0x{root.hex()}.", fix="Check the ledger and the root.")
+        raise self._has_no_block(root)
+
+    def _has_no_block(self, root: bytes) -> NoSuchRecord:
+        oldest = self._store.get_oldest_slot()
+        kept = f"; it keeps none from before slot {oldest}" if oldest else ""
+        what = f"This ledger has no block 0x{root.hex()}{kept}."
+        return NoSuchRecord(what, fix="Check the ledger and the root.")
 
     def get_header(self, root: bytes) -> BeaconBlockHeader:
         """The header of block `root`."""
@@ -190,9 +173,7 @@ class Chain:
         """The block with this root. Raises NoSuchRecord when there is none, or it is the genesis block."""
         stored = self._store.find_block(root)
         if stored is None:
-            raise NoSuchRecord(
-                f"This ledger has no block 0x{root.hex()}.", fix="Check the ledger and the root."
-            )
+            raise self._has_no_block(root)
         return self.decode_block(stored)
 
     def find_root_by_state(self, state_root: bytes) -> bytes | None:
@@ -294,18 +275,7 @@ class Chain:
 
         Raises Misuse in a copy that only reads, Invalid for entries that it refuses.
         """
-        if self._store.is_copied():
-            raise Misuse(
-                "This ledger's folder is a copy, or moved to another disk, and only reads: its original may "
-                "still be signing.",
-                fix="Go on in the original. When it is gone for good, bring the ledger back from this copy: "
-                "anchor export -o FILE, then anchor import FILE FOLDER --take-over.",
-            )
-        if not self._store.may_sign():
-            raise Misuse(
-                "This copy of the ledger only reads: its original may still be signing.",
-                fix="When the original is gone for good, import its backup again with --take-over.",
-            )
+        self._store.require_original()
         ahead = self.get_head().state.copy()
         self.ledger.process_slots(ahead, self.ledger.compute_start_slot_at_epoch(self.get_next_epoch()))
         for entry in entries:
@@ -363,6 +333,10 @@ class Chain:
     def _get_oldest_epoch(self) -> int:
         """The first epoch whose checkpoint can be told."""
         return -(-self._store.get_oldest_slot() // self.ledger.preset.SLOTS_PER_EPOCH)
+
+    def require_whole(self) -> None:
+        """Raises NoSuchRecord unless all blocks from the genesis on are kept."""
+        self._require_kept(1)
 
     def get_attestations(self, epoch: int) -> list[IndexedAttestation]:
         """The votes for a checkpoint of `epoch`, in the order in which blocks brought them.

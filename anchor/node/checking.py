@@ -139,9 +139,9 @@ class _Check:
         slot = int(block.message.slot)
         if self._state is not None:
             self._state = self._chain.trusting_ledger.state_transition(self._state, block)  # 4
-            expected = list(make_entries([block], len(self._state.entries)))
-            first = len(self._state.entries) - len(expected)
-            if list(self._store.get_entries(first, len(self._state.entries))) != expected:  # 6
+            count = len(self._state.entries)
+            expected = list(make_entries([block], count))
+            if list(self._store.get_entries(count - len(expected), count)) != expected:  # 6
                 raise _differs(f"The entries of the block of slot {slot} are not the stored ones")
         if slot in self._snapshots:
             self._snapshots.discard(slot)

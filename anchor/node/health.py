@@ -7,7 +7,7 @@ from typing import Final
 
 from anchor.consensus.containers.ledger import Genesis
 from anchor.consensus.presets import LEDGER
-from anchor.node.chain import Status
+from anchor.node.status import Status
 from anchor.params import WALL_CLOCK
 
 PATIENCE_EPOCHS: Final = 4

@@ -20,8 +20,9 @@ from anchor.consensus.light_client.headers import Forms
 from anchor.consensus.presets import LEDGER
 from anchor.errors import NoSuchRecord
 from anchor.node.beacon import ShownBlock, ShownState, Standing, missing
-from anchor.node.chain import Chain, Status
+from anchor.node.chain import Chain
 from anchor.node.health import judge_health
+from anchor.node.status import Status
 from anchor.params import LOGICAL_CLOCK
 from anchor.types import Root, Slot
 

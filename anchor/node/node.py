@@ -21,12 +21,13 @@ from anchor.consensus.containers.entries import SignedEntry
 from anchor.consensus.containers.phase0 import Checkpoint, SignedVoluntaryExit
 from anchor.errors import Misuse, NoSuchRecord, Unavailable
 from anchor.node.beacon import BeaconView
-from anchor.node.chain import Chain, Status
+from anchor.node.chain import Chain
 from anchor.node.clock import Clock
 from anchor.node.events import Bus, describe_changes
 from anchor.node.health import Health, judge_health
 from anchor.node.places import find_store
 from anchor.node.reading import Reader, entry_root
+from anchor.node.status import Status
 from anchor.node.store import Store
 from anchor.node.writer import Gauges, Writer
 

@@ -25,14 +25,14 @@ from anchor.bundle.proofs import (
 from anchor.consensus.containers.entries import SignedEntry
 from anchor.consensus.containers.ledger import Genesis, Model, ModelVersion
 from anchor.consensus.containers.phase0 import Checkpoint, IndexedAttestation, SignedBeaconBlock, Validator
-from anchor.consensus.weak_subjectivity import compute_expiry_by_slot, compute_expiry_by_timestamp
+from anchor.consensus.weak_subjectivity import compute_expiry
 from anchor.errors import Misuse, NoSuchRecord
 from anchor.merkle.scope import hash_tree_root
 from anchor.ml.manifest import Manifest, decode_manifest, manifest_root
-from anchor.node.chain import Chain, State, Status
+from anchor.node.chain import Chain, State
 from anchor.node.ledger_view import LedgerView
 from anchor.node.records import Block, StoredEntry
-from anchor.params import LOGICAL_CLOCK
+from anchor.node.status import Status
 
 T = TypeVar("T")
 EVIDENCE_BLOCKS: Final = 64
@@ -290,14 +290,8 @@ class Reader:
 
     def get_horizon(self) -> Horizon:
         """How long the newest final checkpoint can be trusted."""
-        state, preset = self._final, self.chain.ledger.preset
-        period, seconds = state.network.weak_subjectivity_period, state.network.seconds_per_slot
-        if state.network.clock == LOGICAL_CLOCK:
-            expires = compute_expiry_by_timestamp(state.timestamp, period, seconds, preset.SLOTS_PER_EPOCH)
-        else:
-            expires = compute_expiry_by_slot(
-                state.slot, period, state.genesis_time, seconds, preset.SLOTS_PER_EPOCH
-            )
+        period = self._final.network.weak_subjectivity_period
+        expires = compute_expiry(self._final, self.chain.ledger.preset.SLOTS_PER_EPOCH)
         return Horizon(self.status.finalized, period, expires)
 
 

@@ -33,6 +33,7 @@ CUT: Final = (
 )
 """What takes the blocks after a slot off the chain, with all that they brought."""
 BEGIN: Final = "INSERT INTO ledger (id, name, genesis, reserved, may_sign, home) VALUES (0, ?, ?, ?, ?, ?)"
+NEWEST_BEFORE: Final = "SELECT root FROM blocks WHERE slot < ? ORDER BY slot DESC LIMIT 1"
 LENGTH: Final = "SELECT coalesce(sum(length(ssz)), 0) FROM "
 ADD_PENDING: Final = """
     INSERT INTO pending SELECT coalesce(max(arrival), 0) + 1, ?, ? FROM pending WHERE true
@@ -181,6 +182,19 @@ class Store:
             self._add_entries(entries)
             self._add_before(blocks, parent)
 
+    def prune(self, slot: int) -> int:
+        """Lets go of blocks and states from before `slot`, where a state is kept; returns how many blocks.
+
+        The genesis state, entries and manifests stay.
+        """
+        with self._database.transaction():
+            row = next(self._rows((bytes,), NEWEST_BEFORE, slot), None)
+            if row is None:
+                return 0
+            self._database.run("UPDATE ledger SET missing = ?", row[0])
+            self._database.run("DELETE FROM snapshots WHERE slot > 0 AND slot < ?", slot)
+            return self._database.run("DELETE FROM blocks WHERE slot < ?", slot)
+
     def _add_before(self, blocks: Sequence[Block], parent: bytes) -> None:
         rows = [_to_row(block) for block in blocks]
         self._database.run_many("INSERT INTO blocks VALUES (?, ?, ?, ?)", rows)
@@ -234,6 +248,21 @@ class Store:
     def is_copied(self) -> bool:
         """Whether this is another file than the ledger began in, here or on another disk."""
         return bool(self._value(str, "SELECT home FROM ledger") != self._database.home)
+
+    def require_original(self) -> None:
+        """Raises Misuse in a copy that only reads."""
+        if self.is_copied():
+            raise Misuse(
+                "This ledger's folder is a copy, or moved to another disk, and only reads: its original may "
+                "still be signing.",
+                fix="Go on in the original. When it is gone for good, bring the ledger back from this copy: "
+                "anchor export -o FILE, then anchor import FILE FOLDER --take-over.",
+            )
+        if not self.may_sign():
+            raise Misuse(
+                "This copy of the ledger only reads: its original may still be signing.",
+                fix="When the original is gone for good, import its backup again with --take-over.",
+            )
 
     def get_final_slot(self) -> int:
         """The slot of the newest final block that a commit told of: blocks up to it are never replaced."""

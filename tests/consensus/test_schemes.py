@@ -50,13 +50,14 @@ def test_no_point_of_small_order_is_a_key(point: curve.Point, sign: int) -> None
 
 
 def test_a_signature_may_not_have_an_r_of_small_order() -> None:
-    key, message = ALICE.public.public_key, b"message"
+    seed, message = bytes(range(32)), b"message"
+    public = SigningKey(SCHEME_ED25519, seed).public
     r = curve.encode(curve.IDENTITY)
-    s = curve.hash_to_scalar(r, key, message) * curve.get_secret_scalar(ALICE.seed) % curve.L
+    s = curve.hash_to_scalar(r, public.public_key, message) * curve.get_secret_scalar(seed) % curve.L
     signature = r + s.to_bytes(32, "little")
-    _openssl_accepts(key, message, signature)
+    _openssl_accepts(public.public_key, message, signature)
     with pytest.raises(InvalidSignature, match=r"R 0x01.* small order"):
-        verify_signature(ALICE.public, message, signature)
+        verify_signature(public, message, signature)
 
 
 def test_an_s_that_is_not_reduced_is_a_second_signature() -> None:

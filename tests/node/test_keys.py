@@ -8,6 +8,7 @@ import os
 import pytest
 
 from anchor.consensus.bls_backends import ORDER
+from anchor.consensus.schemes import SigningKey
 from anchor.consensus.text import parse_identity
 from anchor.errors import MalformedFile, Misuse
 from anchor.node import keys
@@ -143,9 +144,11 @@ def test_derived_keys_differ_by_seed_index_purpose_and_scheme() -> None:
     assert all(0 < number < ORDER for number in numbers)
     administrator, root = derive_administrator_key(SECRET), derive_root_key(SECRET)
     classical, lasting = derive_signing_keys(SECRET, (1, 2))
-    assert len({key.seed for key in (administrator, root, classical, lasting)}) == 4
+    assert len({key.public for key in (administrator, root, classical, lasting)}) == 4
     assert (classical.scheme, lasting.scheme) == (1, 2)
-    assert administrator.seed == _expand(_extract(b"anchor administrator"), b"\x01", 32)
+    for key, purpose in ((administrator, b"administrator"), (root, b"root"), (lasting, b"signing")):
+        seed = _expand(_extract(b"anchor " + purpose), bytes([key.scheme]), 32)
+        assert key.public == SigningKey(key.scheme, seed).public
 
 
 def _extract(salt: bytes) -> bytes:

@@ -211,3 +211,18 @@ def test_long_lists_are_read_in_pages(store: Store) -> None:
     store.commit(_batch("10a", *names, first_entry=3))
     assert _names(store.get_blocks(8, 299)) == ["8a", "9a", "10a", *names[:-1]]
     assert [entry.position for entry in store.get_entries(1, 280)] == list(range(1, 280))
+
+
+def test_old_blocks_are_let_go_of(store: Store) -> None:
+    store.commit(_batch("10a", "11a", "12a", first_entry=3))
+    assert store.prune(8) == 0
+    assert store.prune(9) == 1
+    assert (store.get_oldest_slot(), store.find_missing_root()) == (9, _root("8a"))
+    assert _names(store.get_blocks(0, 99)) == ["9a", "10a", "11a", "12a"]
+    assert len(list(store.get_entries(0, 99))) == 5
+    assert store.get_snapshot_before(10) == _snapshot("9a", kept=True)
+    assert store.get_snapshot_before(0) == _snapshot("0", kept=True)
+    with pytest.raises(NoSuchRecord, match="keeps no blocks from before slot 9"):
+        store.get_snapshot_before(8)
+    store.prepend((_block("8a"),), (), _root("0"))
+    assert store.get_oldest_slot() == 0

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from anchor.consensus.vectors.cases import Case, find_cases
+from anchor.consensus.vectors.fork_choice import DATA_FILES
 
 ARCHIVE = Path(__file__).parent / "vectors.tar.xz"
 TAKEN = 2
@@ -24,7 +25,7 @@ TAKEN = 2
 LARGEST = 180_000
 """Bytes of a case, packed as it comes: larger ones run with the whole set only."""
 STATES = {"operations", "epoch_processing", "sanity", "finality", "random", "fork", "transition"}
-STEPS = {"fork_choice", "sync"}
+STEPS = {"fast_confirmation", "fork_choice", "sync"}
 
 
 def is_valid(case: Case) -> bool:
@@ -33,12 +34,14 @@ def is_valid(case: Case) -> bool:
         return case.suite == "valid"
     if case.runner in STEPS:
         return b"valid: false" not in (case.path / "steps.yaml").read_bytes()
+    if case.runner == "networking":
+        return not any(message["expected"] != "valid" for message in case.meta.get("messages", ()))
     return case.runner not in STATES or case.has("post.ssz_snappy")
 
 
 def carries_data(case: Case) -> bool:
     """Whether the case carries blobs or columns."""
-    return any(file.name.startswith(("blobs_", "column_")) for file in case.path.iterdir())
+    return any(file.name.startswith(DATA_FILES) for file in case.path.iterdir())
 
 
 def choose(cases: Iterable[Case]) -> list[Case]:

@@ -35,6 +35,8 @@ HANDLERS: Final = {
     "should_apply_proposer_boost",
     "withholding",
 }
+DATA_FILES: Final = ("blob_sidecar_", "blobs_", "column_", "data_column_", "partial_data_column_")
+"""How the names of files with blobs or columns begin."""
 Step = dict[str, Any]
 Values = Any
 """Parsed YAML."""
@@ -42,7 +44,7 @@ Values = Any
 
 def needs_kzg(case: Case) -> bool:
     """Whether the case carries blobs or columns, which `ckzg` verifies."""
-    return any(file.name.startswith(("blobs_", "column_")) for file in case.path.iterdir())
+    return any(file.name.startswith(DATA_FILES) for file in case.path.iterdir())
 
 
 def is_supported(case: Case) -> bool:

@@ -11,6 +11,7 @@ from anchor.consensus.vectors import (
     basics,
     confirmation,
     fork_choice,
+    gossip,
     light_client,
     light_client_data,
     networking,
@@ -66,6 +67,7 @@ HANDLERS: Final[dict[str, dict[str, Check]]] = {
     "networking": {
         "get_custody_groups": networking.check_custody_groups,
         "compute_columns_for_custody_group": networking.check_custody_columns,
+        **dict.fromkeys(gossip.HANDLERS, gossip.check_gossip),
     },
     "genesis": {
         "initialization": states.check_genesis,
@@ -82,7 +84,7 @@ def find_check(case: Case) -> Check | None:
         return None
     if case.runner == "ssz_static":  # its handlers are the names of records
         return ssz.check_static if case.handler in ssz.get_scope(case.preset, case.fork).records else None
-    if case.runner == "fork_choice" and not fork_choice.is_supported(case):
+    if case.runner in ("fork_choice", "networking") and not fork_choice.is_supported(case):
         return None
     return HANDLERS.get(case.runner, {}).get(case.handler)
 

@@ -9,10 +9,10 @@ from anchor.consensus.text import PREFIX, format_checkpoint, format_identity, ge
 from anchor.merkle.json import to_json
 from anchor.merkle.scope import schema_of
 from anchor.node.api.describe import DIGEST, describe, record
-from anchor.node.chain import Status
 from anchor.node.node import Receipt
 from anchor.node.reading import Found, Horizon, Named, Published
 from anchor.node.records import Block
+from anchor.node.status import Status
 from anchor.params import STAGES
 
 COUNT: Final = {"type": "integer", "minimum": 0}

@@ -74,7 +74,7 @@ class Control:
         for peer in self.plan.members:
             if peer is not member:
                 arguments += ["--peer", peer.url]
-        processes.start(member, arguments, {}, get_log(self.folder, member))
+        processes.start(member, arguments, get_log(self.folder, member))
 
     def _await(self, member: Member) -> None:
         """Waits until a node answers. Raises Unavailable when it ends, or takes too long."""

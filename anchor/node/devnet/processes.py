@@ -24,23 +24,23 @@ CALL_SECONDS: Final = 300.0
 STEP: Final = 0.05
 
 
-def start(member: Member, arguments: Sequence[str], settings: Mapping[str, str], log: Path) -> None:
-    """Starts `anchor` with `arguments` as `member`'s process; what it says is added to `log`."""
+def start(member: Member, arguments: Sequence[str], log: Path) -> None:
+    """Starts `anchor` with `arguments` as `member`'s process; what it says is added to `log`.
+
+    It has a session of its own: Ctrl-C in a terminal is not for it.
+    """
     command = [sys.executable, "-m", "anchor.cli.main", *arguments]
     with told_plainly(log):
         handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE)
-    try:
-        process = subprocess.Popen(  # noqa: S603 (this very program)
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=handle,
-            stderr=handle,
-            env={**os.environ, **settings},
-            start_new_session=True,  # Ctrl-C in a terminal is not for it
-        )
-    finally:
-        os.close(handle)
-    member.pid, member.born = process.pid, read_birth(process.pid)
+        actions = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
+        duplicates = [(os.POSIX_SPAWN_DUP2, handle, number) for number in (1, 2)]
+        try:
+            member.pid = os.posix_spawn(
+                sys.executable, command, os.environ, file_actions=[*actions, *duplicates], setsid=True
+            )
+        finally:
+            os.close(handle)
+    member.born = read_birth(member.pid)
 
 
 def call(arguments: Sequence[str], settings: Mapping[str, str]) -> Any:

@@ -93,11 +93,13 @@ def prepend_blocks(store: Store, blocks: list[tuple[bytes, SignedBeaconBlock]]) 
     signatures. Raises InvalidTransition when an entry is not the one that the newest state names.
     """
     chain = Chain(store)
-    ledger, position = chain.ledger, _get_first_position(store, chain)
+    ledger, position = chain.ledger, get_first_position(store, chain)
     roots = chain.get_head().state.entries
     entries: list[StoredEntry] = []
     for _, signed in reversed(blocks):
         for entry in reversed(signed.message.body.entries):  # type: ignore[attr-defined]
+            if store.find_entry_by_root(hash_tree_root(entry)) is not None:
+                continue  # the block was here before, and was let go of
             position -= 1
             entries.append(_to_stored(entry, position, signed))
             if position < 0 or roots[position] != entries[-1].root:
@@ -112,7 +114,7 @@ def prepend_blocks(store: Store, blocks: list[tuple[bytes, SignedBeaconBlock]]) 
     return store.find_missing_root()
 
 
-def _get_first_position(store: Store, chain: Chain) -> int:
+def get_first_position(store: Store, chain: Chain) -> int:
     """The position of the oldest entry here, or that the first one to come would have."""
     first = next(store.get_entries(0, FOREVER), None)
     return len(chain.get_head().state.entries) if first is None else first.position

@@ -63,7 +63,8 @@ class CatchingUp:
         while True:
             await self._look()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), LOOK_SECONDS)
+                async with asyncio.timeout(LOOK_SECONDS):  # unlike wait_for, it never swallows a cancellation
+                    await self._news.wait()
             self._news.clear()
 
     @property

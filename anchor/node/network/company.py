@@ -34,6 +34,8 @@ class Settings:
     """Peers at once."""
     url: str = ""
     """Where this node can be reached; empty: nobody is told."""
+    prunes: bool = False
+    """Whether blocks that nobody's trust needs are let go of."""
     has_faults: bool = False
     """Whether operators may make it misbehave, on a devnet."""
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from anchor.consensus.bls import Signatures
 from anchor.consensus.containers.entries import SignedEntry
-from anchor.consensus.containers.phase0 import Checkpoint, SignedBeaconBlock
+from anchor.consensus.containers.phase0 import Checkpoint, SignedBeaconBlock, SignedVoluntaryExit
 from anchor.errors import Invalid, Misuse, Premature, UnknownParent
 from anchor.merkle.scope import hash_tree_root
 from anchor.node.chain import FOREVER
@@ -111,6 +111,13 @@ class Engine:
             self._entries.add(entry)
             self._entries.save()
             self._outbox.publish(Kind.ENTRY, entry)
+        return self._outbox.drain()
+
+    def submit_exit(self, wish: SignedVoluntaryExit, time_ms: int) -> list[Send]:
+        """Takes a validator's wish to leave from this node's own users. Raises Invalid when it may not."""
+        self._pass_time(time_ms)
+        if self._gossip.on_exit(wish):
+            self._outbox.publish(Kind.EXIT, wish)
         return self._outbox.drain()
 
     def _is_old(self, signed: SignedBeaconBlock) -> bool:

@@ -115,7 +115,8 @@ class Link:
         while True:
             frame = await self.frames.get()
             try:
-                await asyncio.wait_for(self.socket.send_bytes(frame), WRITE_SECONDS)
+                async with asyncio.timeout(WRITE_SECONDS):
+                    await self.socket.send_bytes(frame)
             except TimeoutError:
                 raise Unavailable("It does not read what it is sent.") from None
             except (OSError, ClientError):

@@ -202,7 +202,8 @@ async def _connect(session: ClientSession, url: str) -> Socket:
 async def _within(step: Awaitable[T]) -> T:
     """What a step of a handshake gives. Raises Unavailable when it takes too long, or the connection ends."""
     try:
-        return await asyncio.wait_for(step, HANDSHAKE_SECONDS)
+        async with asyncio.timeout(HANDSHAKE_SECONDS):
+            return await step
     except TimeoutError:
         raise Unavailable(f"It did not introduce itself within {HANDSHAKE_SECONDS:.0f} s.") from None
     except (OSError, ClientError):

@@ -18,7 +18,7 @@ from anchor.node import writer
 from anchor.node.chain import Chain
 from anchor.node.clock import Clock
 from anchor.node.health import Health
-from anchor.node.network.backfill import Backfill
+from anchor.node.network.backfill import Backfill, get_first_position
 from anchor.node.network.company import Company, Settings
 from anchor.node.network.driver import Driver, run_all
 from anchor.node.network.engine import Engine
@@ -29,6 +29,7 @@ from anchor.node.network.manifests import Fetcher
 from anchor.node.network.messages import Kind, Message
 from anchor.node.network.runner import Runner
 from anchor.node.places import find_store
+from anchor.node.pruning import prune_store
 from anchor.node.records import Batch
 from anchor.node.store import Store
 from anchor.node.validators.folder import open_validators
@@ -38,6 +39,8 @@ MAX_SUBMITTED: Final = 512
 """Entries that senders wait for at once."""
 GRACE_SECONDS: Final = 15.0
 """After the start, in which nobody need be connected."""
+PRUNE_SECONDS: Final = 600.0
+"""Between two times that old blocks are let go of."""
 PROGRESS_SECONDS: Final = 5.0
 """Between two looks at how the network goes on."""
 
@@ -83,7 +86,9 @@ class Networked:
             engine = Engine(self._store, validators)
             self._runner = Runner(engine, self._store, self._thread)
             self._progress = engine.get_progress()
-            self._backfill = Backfill(self._store.find_missing_root(), self._store.get_oldest_slot())
+            is_done = self._settings.prunes and get_first_position(self._store, chain) == 0
+            missing = None if is_done else self._store.find_missing_root()
+            self._backfill = Backfill(missing, self._store.get_oldest_slot())
             key = load_identity(self._folder, os.urandom)
             self._opened = opened.pop_all()
         return Identity(key, network_id, chain.genesis.fork_version, self._settings.url)
@@ -96,7 +101,7 @@ class Networked:
     async def run(self, refresh: Refresh) -> None:
         """Takes part in the network, for ever."""
         fetcher = Fetcher(self._find_missing, self._get_urls, self.keep_manifest)
-        await run_all(self._driver.run(), self._follow(refresh), self._look(), fetcher.run())
+        await run_all(self._driver.run(), self._follow(refresh), self._look(), fetcher.run(), self._prune())
 
     async def _follow(self, refresh: Refresh) -> None:
         """Shows readers the chain whenever it has moved."""
@@ -113,6 +118,16 @@ class Networked:
                     self._runner.note(error)
                 else:
                     shown = stand
+
+    async def _prune(self) -> None:
+        """Lets go of old blocks, once none is asked for any more: the entries in them are wanted."""
+        while self._settings.prunes:
+            try:
+                if self._backfill.missing is None:
+                    await self._runner.run(prune_store, self._store)
+            except Unavailable as error:
+                self._runner.note(error)
+            await asyncio.sleep(PRUNE_SECONDS)
 
     async def _look(self) -> None:
         while True:

@@ -51,7 +51,7 @@ class Fault(IntEnum):
     """It passed on what breaks the ledger's rules."""
     LIED = 40
     """It gave other blocks than it was asked for, or none where it said that it has some."""
-    MALFORMED = 50
+    MALFORMED = 60
     """It sent what cannot be read."""
 
 

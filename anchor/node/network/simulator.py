@@ -17,7 +17,7 @@ from typing import Final
 
 from anchor.consensus.bls import Signatures
 from anchor.consensus.containers.entries import SignedEntry
-from anchor.consensus.containers.phase0 import SignedBeaconBlock
+from anchor.consensus.containers.phase0 import SignedBeaconBlock, SignedVoluntaryExit
 from anchor.errors import AnchorError, Invalid, Malformed, Premature, UnknownParent
 from anchor.node.network.duties import Validators
 from anchor.node.network.engine import Engine
@@ -143,6 +143,11 @@ class Simulation:
         """Sends an entry to a node, as its user. Raises as `Engine.submit` does."""
         node = self.nodes[number]
         self._post(node, self.get_engine(number).submit(entry, self._now(node)))
+
+    def submit_exit(self, number: int, wish: SignedVoluntaryExit) -> None:
+        """Sends a validator's wish to leave to a node. Raises as `Engine.submit_exit` does."""
+        node = self.nodes[number]
+        self._post(node, self.get_engine(number).submit_exit(wish, self._now(node)))
 
     def inject(self, number: int, message: Message, sender: int) -> AnchorError | None:
         """Hands a message to a node as if `sender` had pushed it; returns what the node holds against it."""

@@ -10,9 +10,9 @@ from typing import Final
 
 from anchor.consensus.text import format_checkpoint, format_identity, get_stage_name
 from anchor.node.api.forms import show_time
-from anchor.node.chain import Status
 from anchor.node.health import Health
 from anchor.node.reading import Published
+from anchor.node.status import Status
 from anchor.node.web.tree import draw_tree
 
 NEWEST: Final = 20

@@ -33,7 +33,7 @@ def test_points_fade() -> None:
     assert not standings.blame(EVE, Fault.MALFORMED, now=0)
     assert standings.get_points(EVE, HALF_LIFE) == Fault.MALFORMED / 2
     assert standings.get_points(BOB, 0) == 0
-    assert not standings.blame(EVE, Fault.MALFORMED, now=HALF_LIFE)  # 25 and 50
+    assert not standings.blame(EVE, Fault.MALFORMED, now=HALF_LIFE)  # half of the first, and it
     assert standings.blame(EVE, Fault.MALFORMED, now=HALF_LIFE)
 
 

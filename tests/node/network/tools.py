@@ -94,7 +94,7 @@ def make_hands(bls: Bls, indices: Sequence[int]) -> Hands:
 def make_store(folder: Path, genesis: Genesis) -> None:
     """A new store in `folder`, which is made."""
     folder.mkdir()
-    ledger = Ledger(LEDGER, compute_config(genesis), Bls())
+    ledger = Ledger(LEDGER, compute_config(genesis), NoSignatures())
     state = ledger.initialize_ledger_state(genesis)
     with new_store(folder / FILE, "net", genesis, ledger, state, reserved=0, may_sign=True):
         pass
