@@ -10,9 +10,9 @@ from itertools import count
 import pytest
 
 from anchor.chain import nodes
-from anchor.chain.nodes import SSZ, fetch_bundle
+from anchor.chain.nodes import JSON, SSZ, fetch_bundle, fetch_data, send
 from anchor.consensus.containers.phase0 import Checkpoint
-from anchor.errors import Misuse, Unavailable
+from anchor.errors import AnchorError, InvalidEntry, MalformedAnswer, Misuse, NotServed, Unavailable
 
 TRUSTED = Checkpoint(epoch=3, root=bytes(32))
 Answer = Callable[[BaseHTTPRequestHandler], None]
@@ -26,6 +26,9 @@ def serve() -> Iterator[Callable[[Answer], str]]:
     def start(answer: Answer) -> str:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
+                answer(self)
+
+            def do_POST(self) -> None:
                 answer(self)
 
             def log_message(self, *_: object) -> None:
@@ -131,3 +134,57 @@ def test_nobody_is_there() -> None:
 def test_an_address_that_is_none(url: str) -> None:
     with pytest.raises(Misuse, match="no node's address"):
         _fetch(url)
+
+
+# What is given to a node
+
+REFUSAL = b'{"what": "It is known.", "fix": "Send another."}'
+
+
+def _give(url: str) -> object:
+    return send(url, "POST", "entries", b"entry", "entry", patience=5)
+
+
+def test_what_is_given_and_answered(serve: Callable[[Answer], str]) -> None:
+    seen = []
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        body = handler.rfile.read(int(handler.headers["Content-Length"]))
+        seen.append((handler.command, handler.path, handler.headers["Content-Type"], body))
+        _send(202, JSON, b'{"data": {"position": 7}}')(handler)
+
+    assert _give(serve(answer)) == {"position": 7}
+    assert seen == [("POST", "/anchor/v1/entries", SSZ, b"entry")]
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "what"),
+    [
+        (422, InvalidEntry, "It is known."),
+        (400, Misuse, "does not take the entry: It is known."),
+        (503, NotServed, "does not take the entry now: It is known. Send another."),
+        (429, NotServed, "does not take the entry now"),
+    ],
+)
+def test_whose_fault_a_refusal_is(
+    serve: Callable[[Answer], str], status: int, kind: type[AnchorError], what: str
+) -> None:
+    """What the rules refuse is not tried again; what the node cannot take now is."""
+    with pytest.raises(kind, match=what) as caught:
+        _give(serve(_send(status, JSON, REFUSAL)))
+    assert type(caught.value) is kind
+
+
+@pytest.mark.parametrize("body", [b"", b"null", b"[]", b"{}", b"[" * 200, b'{"data": 1, "data": 2}'])
+def test_answers_that_are_none(serve: Callable[[Answer], str], body: bytes) -> None:
+    url = serve(_send(200, JSON, body))
+    with pytest.raises(MalformedAnswer, match="sent what is no answer of a node"):
+        fetch_data(url, "status", "status")
+    with pytest.raises(MalformedAnswer, match="sent what is no answer of a node"):
+        _give(url)
+
+
+def test_an_answer_is_bounded(serve: Callable[[Answer], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nodes, "MAX_DATA_BYTES", 1000)
+    with pytest.raises(Unavailable, match="more than the 1000 bytes that a status has"):
+        fetch_data(serve(_send(200, JSON, bytes(2000))), "status", "status")

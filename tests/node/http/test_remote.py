@@ -13,8 +13,9 @@ import pytest
 from anchor.chain import nodes
 from anchor.cli.main import main
 from anchor.cli.secrets import ADMINISTRATOR, ROOT, SIGNING
+from anchor.consensus.containers.phase0 import SignedVoluntaryExit, VoluntaryExit
 from anchor.consensus.text import format_checkpoint, format_identity
-from anchor.errors import WrongNetwork
+from anchor.errors import Misuse, WrongNetwork
 from anchor.node import keys, remote
 from anchor.node.clock import ManualClock
 from anchor.node.keys import derive_administrator_key, derive_root_key, encode_key_file, encrypt_secret
@@ -221,6 +222,13 @@ async def test_a_node_that_never_makes_it_final(ask: Asker, monkeypatch: pytest.
     code, envelope = await ask("revoke", "acme/tiny@1", "--key", "alice.key")
     assert (code, envelope["error"]["what"]) == (3, "An entry is not final yet.")
     assert "/health" in envelope["error"]["fix"]
+
+
+async def test_nobody_leaves_a_ledger_of_one_operator(site: Site) -> None:
+    wish = SignedVoluntaryExit(message=VoluntaryExit(epoch=0, validator_index=3), signature=bytes(96))
+    asked = Remote(site.url, await get_genesis(site), None, ManualClock(NOW))
+    with pytest.raises(Misuse, match="Validator 3 does not leave: one operator keeps this ledger"):
+        await asyncio.to_thread(asked.send_exit, wish)
 
 
 async def test_a_state_is_served_by_its_blocks_root(site: Site) -> None:
