@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from anchor.bundle.trust import resolve_trust
 from anchor.chain.beacon.checkpoint import VerifiedCheckpoint, verify_pair
 from anchor.chain.beacon.folder import (
+    CHECKPOINT,
     MAX_BLOCK,
     MAX_STATE,
     describe,
@@ -26,7 +27,7 @@ from anchor.cli.output import Outcome, Progress, Terminal, printable
 from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.consensus.text import format_checkpoint
 from anchor.errors import Misuse, Unavailable
-from anchor.files import read_bounded
+from anchor.files import read_bounded, told_plainly
 
 if TYPE_CHECKING:
     from anchor.chain.beacon.sync import Settings
@@ -165,12 +166,12 @@ def get_folder(options: Namespace) -> Path:
 
 
 def load_stored(options: Namespace, checkpoint: Checkpoint) -> VerifiedCheckpoint | None:
-    """The checkpoint that the folder holds already, verified again; None when there is no folder.
+    """The checkpoint that the folder holds already, verified again; None when it holds nothing.
 
     Raises Misuse when it holds another one.
     """
     folder = get_folder(options)
-    if not folder.exists():
+    if not _holds_something(folder):
         return None
     stored = load_checkpoint(folder)
     if stored.checkpoint != checkpoint:
@@ -184,9 +185,20 @@ def load_stored(options: Namespace, checkpoint: Checkpoint) -> VerifiedCheckpoin
 
 
 def keep(options: Namespace, found: Found) -> None:
-    """Stores a checkpoint that was verified, unless it is there."""
-    if found.anchor is not None and not get_folder(options).exists():
-        store_checkpoint(get_folder(options), found.anchor, is_trusted=found.is_trusted)
+    """Stores a checkpoint that was verified, unless it is there. Raises Misuse where another one is."""
+    folder, anchor = get_folder(options), found.anchor
+    if anchor is None or _holds_something(folder):
+        return
+    try:
+        store_checkpoint(folder, anchor, is_trusted=found.is_trusted)
+    except Misuse:
+        if not (folder / CHECKPOINT).exists() or load_checkpoint(folder).checkpoint != anchor.checkpoint:
+            raise  # else another process has stored the same meanwhile
+
+
+def _holds_something(folder: Path) -> bool:
+    with told_plainly(folder, "read"):
+        return folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))
 
 
 def keep_followed(options: Namespace, found: Found, slot: int) -> None:
@@ -244,6 +256,9 @@ def _describe_anchor(found: Found) -> list[str]:
         lines.append(
             "  note         the network's configuration is the endpoint's word, its slot's length above all"
         )
+    empty = anchor.checkpoint.epoch * anchor.network.preset.SLOTS_PER_EPOCH - anchor.block.slot
+    if empty:
+        lines.append(f"  note         of that epoch if the {empty:,} slots from the block on are empty")
     return lines
 
 
