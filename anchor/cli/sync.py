@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from argparse import ArgumentParser, Namespace
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ from anchor.chain.beacon.networks import NETWORKS, Network, find_network
 from anchor.cli.output import Outcome, Progress, Terminal, printable
 from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.consensus.text import format_checkpoint
-from anchor.errors import Misuse, Unavailable
+from anchor.errors import InvalidCheckpoint, MalformedSSZ, Misuse, Unavailable
 from anchor.files import read_bounded, told_plainly
 
 if TYPE_CHECKING:
@@ -173,7 +174,8 @@ def load_stored(options: Namespace, checkpoint: Checkpoint) -> VerifiedCheckpoin
     folder = get_folder(options)
     if not _holds_something(folder):
         return None
-    stored = load_checkpoint(folder)
+    with _telling_of(folder):
+        stored = load_checkpoint(folder)
     if stored.checkpoint != checkpoint:
         raise Misuse(
             f"{folder} holds {format_checkpoint(stored.checkpoint)}, and you trust "
@@ -181,7 +183,19 @@ def load_stored(options: Namespace, checkpoint: Checkpoint) -> VerifiedCheckpoin
             fix="Choose another folder with --data, or move that one away.",
         )
     network = _get_network(options) or stored.network
-    return _verify(network, checkpoint, stored.block, stored.state, options)
+    with _telling_of(folder):
+        return _verify(network, checkpoint, stored.block, stored.state, options)
+
+
+@contextmanager
+def _telling_of(folder: Path) -> Iterator[None]:
+    """Lets errors say that they are about what is kept in `folder`."""
+    try:
+        yield
+    except (InvalidCheckpoint, MalformedSSZ, Unavailable) as error:
+        error.what = f"What {folder} keeps does not hold: {error.what}"
+        error.fix = "Move it away, and sync again."
+        raise
 
 
 def keep(options: Namespace, found: Found) -> None:

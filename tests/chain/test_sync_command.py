@@ -59,7 +59,10 @@ async def test_it_is_kept_and_verified_again(run: Run, tmp_path: Path) -> None:
         state = bytearray(NEW.state)
         state[-1] ^= 1
         (folder / "state.ssz").write_bytes(state)
-        assert (await run(node.url, "--trust", NEW.trust))[0] == 1
+        code, found, _ = await run(node.url, "--trust", NEW.trust)
+        assert code == 1 and found["error"]["what"].startswith("What anchor-sync keeps does not hold: ")
+        (folder / "state.ssz").unlink()
+        assert (await run(node.url, "--trust", NEW.trust))[0] == 3
 
 
 async def test_an_empty_folder_is_as_good_as_none(run: Run, tmp_path: Path) -> None:
