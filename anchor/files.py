@@ -1,11 +1,12 @@
 """Files that are there whole or not at all: written beside their place, synced, then moved into it.
 
-Who is killed while writing leaves a file beside the place, which the next one to write there removes. A lock
-tells it from the file of someone who is writing now.
+Who is killed while writing leaves a file or a folder beside the place, which the next one to write there
+removes. A lock tells it from that of someone who is writing now.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -19,6 +20,7 @@ from anchor.errors import Misuse, Unavailable
 
 PRIVATE = 0o600
 PUBLIC = 0o644
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 LEFTOVER = re.compile(r"\.(.{1,32})\.[0-9a-f]{16}\.new", re.DOTALL)
 """Names of files that are being written, after the name that they shall have."""
 
@@ -82,11 +84,16 @@ def _create_beside(path: Path, mode: int) -> tuple[Path, int]:
 
 def remove_leftovers(path: Path) -> None:
     """Removes the files beside `path` that killed processes left when they wrote it."""
+    for place in _find_leftovers(path):
+        with suppress(OSError):  # it is being written, or is not ours: it stays
+            _remove_leftover(place)
+
+
+def _find_leftovers(path: Path) -> Iterator[Path]:
     for place in path.parent.iterdir():
         match = LEFTOVER.fullmatch(place.name)
         if match and match[1] == path.name[:32]:
-            with suppress(OSError):  # it is being written, or is not ours: it stays
-                _remove_leftover(place)
+            yield place
 
 
 def _remove_leftover(place: Path) -> None:
@@ -112,18 +119,57 @@ def new_folder(path: Path) -> Iterator[Path]:
     Raises Misuse when `path` exists and is not an empty folder, Unavailable when it cannot be made.
     """
     require_new_folder(path)
-    staged = _get_place_beside(path)
     with told_plainly(path):
-        staged.mkdir(mode=0o700, parents=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        remove_left_folders(path)
+        staged, handle = _make_beside(path)
         try:
             yield staged
             sync_folder(staged)
-            staged.rename(path)
+            _move(staged, path)
             sync_folder(path.parent)
         finally:
             import shutil
 
             shutil.rmtree(staged, ignore_errors=True)
+            os.close(handle)
+
+
+def _make_beside(path: Path) -> tuple[Path, int]:
+    """A new folder beside `path`, and its handle, which holds the folder's lock until it is closed."""
+    while True:
+        staged = _get_place_beside(path)
+        staged.mkdir(mode=0o700)
+        with suppress(FileNotFoundError):  # someone took it for a leftover before it was locked
+            handle = os.open(staged, FOLDER)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            if os.fstat(handle).st_nlink:
+                return staged, handle
+            os.close(handle)
+
+
+def _move(staged: Path, path: Path) -> None:
+    """Raises Misuse when someone else has put something there meanwhile."""
+    try:
+        staged.rename(path)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        raise _is_taken(path) from None
+
+
+def remove_left_folders(path: Path) -> None:
+    """Removes the folders beside `path` that killed processes left when they made it."""
+    for place in _find_leftovers(path):
+        with suppress(OSError):  # it is being filled, or is not ours: it stays
+            handle = os.open(place, FOLDER)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                import shutil
+
+                shutil.rmtree(place)
+            finally:
+                os.close(handle)
 
 
 def require_new_folder(path: Path) -> None:
@@ -132,7 +178,11 @@ def require_new_folder(path: Path) -> None:
         raise Misuse(f"{path} is the folder that you are in.", fix="Name a new one in it.")
     is_empty = path.is_dir() and not any(path.iterdir())
     if path.is_symlink() or (path.exists() and not is_empty):
-        raise Misuse(f"{path} is there already, and is not an empty folder.", fix="Choose another folder.")
+        raise _is_taken(path)
+
+
+def _is_taken(path: Path) -> Misuse:
+    return Misuse(f"{path} is there already, and is not an empty folder.", fix="Choose another folder.")
 
 
 def read_bounded(path: Path, limit: int, what: str) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import multiprocessing
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -22,6 +23,15 @@ from anchor.files import new_file
 with new_file(Path(sys.argv[1])) as file:
     file.write(b"half")
     file.flush()
+    print("writing", flush=True)
+    time.sleep(60)
+"""
+FOLDER_MAKER = """
+import sys, time
+from pathlib import Path
+from anchor.files import new_folder
+with new_folder(Path(sys.argv[1])) as folder:
+    (folder / "half").write_bytes(b"")
     print("writing", flush=True)
     time.sleep(60)
 """
@@ -115,8 +125,8 @@ def test_what_a_killed_process_left_is_in_nobodys_way(tmp_path: Path) -> None:
     assert _names(tmp_path / "1") == _names(tmp_path / "2") == [left, "ledger"]
 
 
-def _start_writer(place: Path) -> subprocess.Popen[str]:
-    writer = subprocess.Popen([sys.executable, "-c", WRITER, place], stdout=subprocess.PIPE, text=True)
+def _start_writer(place: Path, script: str = WRITER) -> subprocess.Popen[str]:
+    writer = subprocess.Popen([sys.executable, "-c", script, place], stdout=subprocess.PIPE, text=True)
     assert writer.stdout is not None
     assert writer.stdout.readline() == "writing\n"
     return writer
@@ -134,6 +144,29 @@ def test_what_a_killed_writer_left_goes_with_the_next_one(tmp_path: Path) -> Non
     assert left in _names(tmp_path)  # not the other one's
     write_over(tmp_path / "model.anchor", b"2")
     assert _names(tmp_path) == ["model.anchor", "other"]
+
+
+def test_what_a_killed_maker_of_a_folder_left_goes_with_the_next_one(tmp_path: Path) -> None:
+    maker = _start_writer(tmp_path / "ledger", FOLDER_MAKER)
+    (left,) = _names(tmp_path)
+    assert left.startswith(".ledger.") and _names(tmp_path / left) == ["half"]
+    with new_folder(tmp_path / "other"), new_folder(tmp_path / "ledger"):
+        assert left in _names(tmp_path)  # it is being filled
+    maker.kill()
+    maker.communicate()
+    shutil.rmtree(tmp_path / "ledger")
+    with new_folder(tmp_path / "ledger"):
+        pass
+    assert _names(tmp_path) == ["ledger", "other"]
+
+
+def test_of_two_who_make_a_folder_the_first_one_has_it(tmp_path: Path) -> None:
+    with pytest.raises(Misuse, match="is there already"), new_folder(tmp_path / "ledger") as late:
+        (late / "late").write_bytes(b"")
+        with new_folder(tmp_path / "ledger") as first:
+            (first / "first").write_bytes(b"")
+    assert _names(tmp_path) == ["ledger"]
+    assert _names(tmp_path / "ledger") == ["first"]
 
 
 @pytest.mark.parametrize("kind", ["folder", "link", "pipe", "another name", "no number"])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from argparse import ArgumentParser, Namespace
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from anchor.bundle.trust import resolve_trust
 from anchor.chain.beacon.checkpoint import VerifiedCheckpoint, verify_pair
 from anchor.chain.beacon.folder import (
+    CHECKPOINT,
     MAX_BLOCK,
     MAX_STATE,
     describe,
@@ -25,8 +27,8 @@ from anchor.chain.beacon.networks import NETWORKS, Network, find_network
 from anchor.cli.output import Outcome, Progress, Terminal, printable
 from anchor.consensus.containers.phase0 import Checkpoint
 from anchor.consensus.text import format_checkpoint
-from anchor.errors import Misuse, Unavailable
-from anchor.files import read_bounded
+from anchor.errors import InvalidCheckpoint, MalformedSSZ, Misuse, Unavailable
+from anchor.files import read_bounded, told_plainly
 
 if TYPE_CHECKING:
     from anchor.chain.beacon.sync import Settings
@@ -165,14 +167,15 @@ def get_folder(options: Namespace) -> Path:
 
 
 def load_stored(options: Namespace, checkpoint: Checkpoint) -> VerifiedCheckpoint | None:
-    """The checkpoint that the folder holds already, verified again; None when there is no folder.
+    """The checkpoint that the folder holds already, verified again; None when it holds nothing.
 
     Raises Misuse when it holds another one.
     """
     folder = get_folder(options)
-    if not folder.exists():
+    if not _holds_something(folder):
         return None
-    stored = load_checkpoint(folder)
+    with _telling_of(folder):
+        stored = load_checkpoint(folder)
     if stored.checkpoint != checkpoint:
         raise Misuse(
             f"{folder} holds {format_checkpoint(stored.checkpoint)}, and you trust "
@@ -180,13 +183,36 @@ def load_stored(options: Namespace, checkpoint: Checkpoint) -> VerifiedCheckpoin
             fix="Choose another folder with --data, or move that one away.",
         )
     network = _get_network(options) or stored.network
-    return _verify(network, checkpoint, stored.block, stored.state, options)
+    with _telling_of(folder):
+        return _verify(network, checkpoint, stored.block, stored.state, options)
+
+
+@contextmanager
+def _telling_of(folder: Path) -> Iterator[None]:
+    """Lets errors say that they are about what is kept in `folder`."""
+    try:
+        yield
+    except (InvalidCheckpoint, MalformedSSZ, Unavailable) as error:
+        error.what = f"What {folder} keeps does not hold: {error.what}"
+        error.fix = "Move it away, and sync again."
+        raise
 
 
 def keep(options: Namespace, found: Found) -> None:
-    """Stores a checkpoint that was verified, unless it is there."""
-    if found.anchor is not None and not get_folder(options).exists():
-        store_checkpoint(get_folder(options), found.anchor, is_trusted=found.is_trusted)
+    """Stores a checkpoint that was verified, unless it is there. Raises Misuse where another one is."""
+    folder, anchor = get_folder(options), found.anchor
+    if anchor is None or _holds_something(folder):
+        return
+    try:
+        store_checkpoint(folder, anchor, is_trusted=found.is_trusted)
+    except Misuse:
+        if not (folder / CHECKPOINT).exists() or load_checkpoint(folder).checkpoint != anchor.checkpoint:
+            raise  # else another process has stored the same meanwhile
+
+
+def _holds_something(folder: Path) -> bool:
+    with told_plainly(folder, "read"):
+        return folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))
 
 
 def keep_followed(options: Namespace, found: Found, slot: int) -> None:
@@ -244,6 +270,9 @@ def _describe_anchor(found: Found) -> list[str]:
         lines.append(
             "  note         the network's configuration is the endpoint's word, its slot's length above all"
         )
+    empty = anchor.checkpoint.epoch * anchor.network.preset.SLOTS_PER_EPOCH - anchor.block.slot
+    if empty:
+        lines.append(f"  note         of that epoch if the {empty:,} slots from the block on are empty")
     return lines
 
 

@@ -6,7 +6,7 @@ import asyncio
 import resource
 import signal
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -47,21 +47,27 @@ async def serving(
     server, counted = runner.server, doors or Doors()
     if server is None:
         raise Unavailable("The server did not start.")
-    loop = asyncio.get_running_loop()
     try:
-        listener = await loop.create_server(
-            lambda: HotConnection(server, counted, front.hot), host, port, ssl=tls, backlog=BACKLOG
-        )
-        yield listener.sockets[0].getsockname()[1]
-        listener.close()
-        front.node.hang_up()
+        listener = await _listen(lambda: HotConnection(server, counted, front.hot), host, port, tls)
+        try:
+            yield listener.sockets[0].getsockname()[1]
+        finally:
+            listener.close()
+            front.node.hang_up()
+    finally:
+        await runner.cleanup()
+
+
+async def _listen(
+    make: Callable[[], asyncio.Protocol], host: str, port: int, tls: ssl.SSLContext | None
+) -> asyncio.Server:
+    try:
+        return await asyncio.get_running_loop().create_server(make, host, port, ssl=tls, backlog=BACKLOG)
     except OSError as error:
         reason = error.strerror or str(error)
         raise Unavailable(
             f"{host}:{port} cannot be listened on: {reason.lower()}.", fix="Choose another --host or --port."
         ) from None
-    finally:
-        await runner.cleanup()
 
 
 async def run_node(node: Node, front: Front[Node], host: str, port: int, tls: ssl.SSLContext | None) -> None:

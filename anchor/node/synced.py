@@ -100,13 +100,14 @@ class SyncedView:
         return Standing(slot, distance, lag <= MAX_LAG)
 
     def _get_lag(self, now: float) -> int:
-        """Epochs between the newest checkpoint and the clock."""
+        """Epochs between the newest checkpoint and the clock: by its block, not by a claim."""
         network, state = self.network, self.newest.state
         if network.has_logical_clock:
             age: int = max(0, int(now) - state.timestamp)
             return age // int(network.preset.SLOTS_PER_EPOCH * state.network.seconds_per_slot)
         current = network.compute_epoch_at_slot(network.compute_slot(now))
-        return max(0, current - self.newest.checkpoint.epoch)
+        proven = -(-self.newest.block.slot // network.preset.SLOTS_PER_EPOCH)
+        return max(0, current - proven)
 
     def make_bootstrap(self, root: Root) -> Any:
         """Of a checkpoint that is kept."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import base64
+import json
 
 import pytest
 
 from anchor.chain.beacon.endpoint import follow_redirect, parse_endpoint
-from anchor.chain.beacon.sync import Settings, sync_checkpoint
+from anchor.chain.beacon.sync import Settings, survey, sync_checkpoint
 from anchor.errors import AnchorError, MalformedAnswer, Misuse
 from tests.chain.captures import ALTAIR, Capture
 from tests.chain.conftest import MakeClient
-from tests.chain.nodes import MISSING, Node, Reply, redirecting, running
+from tests.chain.nodes import JSON, MISSING, Node, Reply, redirecting, running
 
 CAPTURE = Capture(ALTAIR, 1)
 KEY = "s3cr3t-key"
@@ -45,6 +46,29 @@ async def test_12_credentials_are_never_shown(connect: MakeClient, place: str) -
             await sync_checkpoint([client], CAPTURE.checkpoint, Settings(), CAPTURE.now)
     for shown in (str(refusal.value), client.label, repr(client.endpoint)):
         assert KEY not in shown
+
+
+@pytest.mark.parametrize("place", ["http://u:{0}@HOST", "http://HOST/{0}", "http://HOST?k={0}"])
+@pytest.mark.parametrize("status", [200, 404])
+async def test_12_nor_are_they_when_the_server_repeats_them(
+    connect: MakeClient, place: str, status: int
+) -> None:
+    """In the words of an error, in a page, in the name of a type: as it was asked, decoded, as a header."""
+
+    def repeat(path: str, headers: dict[str, str]) -> Reply:
+        told = f"no route {path} for {headers.get('authorization')} of {KEY}"
+        return Reply(
+            json.dumps({"message": told}).encode(), f"text/{KEY}" if status == 200 else JSON, status=status
+        )
+
+    async with running(repeat) as node:
+        client = connect(place.format(KEY).replace("HOST", node.url.removeprefix("http://")))
+        token = client.endpoint.get_authorization().get("Authorization", "Basic -----")[6:]
+        with pytest.raises(AnchorError) as refusal:
+            await sync_checkpoint([client], CAPTURE.checkpoint, Settings(), CAPTURE.now)
+        [claim] = await survey([client])
+    for shown in (str(refusal.value), claim.problem):
+        assert KEY not in shown and token not in shown and "…" in shown
 
 
 async def test_12_basic_authentication(connect: MakeClient) -> None:
@@ -93,6 +117,8 @@ def test_12_redirects_that_leak_or_downgrade_are_refused() -> None:
         "http://[::1",
         "http://h/#x",
         "http://u:secret@",
+        "http://u:secret@exa mple",
+        "http://u:secret@h\x1b[31m",
     ],
 )
 def test_what_is_no_address(text: str) -> None:

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+import anchor.chain.beacon.sync as syncing
 from anchor.chain.beacon.sync import Settings, sync_checkpoint
 from anchor.errors import AnchorError
 from tests.chain import nodes
@@ -33,7 +34,7 @@ FAULTS = [
     pytest.param(STATES, lambda: nodes.trickle, "not whole after 1.5 seconds", id="trickle"),
     pytest.param("/eth/v1/config", lambda: nodes.trickle, "not whole after 1.5 seconds", id="trickle-small"),
     pytest.param(STATES, lambda: nodes.announce_too_much, "are announced", id="length-lie"),
-    pytest.param(BLOCKS, lambda: nodes.pour, "more than 67108864 bytes", id="pour"),
+    pytest.param(BLOCKS, lambda: nodes.pour, "more than 1048577 bytes", id="pour"),
     pytest.param(STATES, lambda: nodes.html, "653 bytes of text/html came instead", id="08-html"),
     pytest.param(BLOCKS, lambda: nodes.html, "653 bytes of text/html came instead", id="08-html-block"),
     pytest.param("/eth/v1/config", lambda: nodes.html, "came instead", id="08-html-config"),
@@ -61,8 +62,9 @@ FAULTS = [
 
 @pytest.mark.parametrize(("where", "make", "told"), FAULTS)
 async def test_a_fault_is_told_and_another_endpoint_used(
-    connect: MakeClient, where: str, make: object, told: str
+    connect: MakeClient, monkeypatch: pytest.MonkeyPatch, where: str, make: object, told: str
 ) -> None:
+    monkeypatch.setattr(syncing, "MAX_BLOCK", (1 << 20) + 1)
     fault: Fault = make()  # type: ignore[operator]
     notes: list[str] = []
     async with running(NEW.answers, {where: fault}) as bad, running(NEW.answers) as good:

@@ -59,7 +59,44 @@ async def test_it_is_kept_and_verified_again(run: Run, tmp_path: Path) -> None:
         state = bytearray(NEW.state)
         state[-1] ^= 1
         (folder / "state.ssz").write_bytes(state)
-        assert (await run(node.url, "--trust", NEW.trust))[0] == 1
+        code, found, _ = await run(node.url, "--trust", NEW.trust)
+        assert code == 1 and found["error"]["what"].startswith("What anchor-sync keeps does not hold: ")
+        (folder / "state.ssz").unlink()
+        assert (await run(node.url, "--trust", NEW.trust))[0] == 3
+
+
+async def test_an_empty_folder_is_as_good_as_none(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "anchor-sync").mkdir()
+    async with running(NEW.answers) as node:
+        assert (await run(node.url, "--trust", NEW.trust))[0] == 0
+    assert (tmp_path / "anchor-sync/state.ssz").read_bytes() == NEW.state
+
+
+@pytest.mark.parametrize("other", [NEW, OLD])
+async def test_another_process_may_store_it_first(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: Capture
+) -> None:
+    """The same: all is well. Another one: it stays, and that is told."""
+    own = anchor.cli.sync.store_checkpoint
+
+    def beaten(folder: Path, found: Any, *, is_trusted: bool) -> None:
+        own(folder, other.verified, is_trusted=True)
+        own(folder, found, is_trusted=is_trusted)
+
+    monkeypatch.setattr(anchor.cli.sync, "store_checkpoint", beaten)
+    async with running(NEW.answers) as node:
+        code, found, _ = await run(node.url, "--trust", NEW.trust)
+    assert code == (0 if other is NEW else 2), found
+    assert (tmp_path / "anchor-sync/state.ssz").read_bytes() == other.state
+
+
+async def test_a_block_before_its_epoch_is_noted(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whether the slots between are empty is not for a state to show."""
+    root = NEW.trust.partition(":")[0]
+    async with running(NEW.answers) as node:
+        arguments = ["sync", node.url, "--trust", f"{root}:5"]
+        assert await asyncio.to_thread(main, arguments) == 0
+    assert "of that epoch if the 8 slots from the block on are empty" in capsys.readouterr().out
 
 
 async def test_nothing_is_kept_of_what_fails(run: Run, tmp_path: Path) -> None:

@@ -5,8 +5,8 @@
 # Exit codes: 0 it is there; 3 it cannot be had here, for the reason that is printed; others are faults.
 set -euo pipefail
 cd "$(dirname "$0")"
-DEADLINE=$((SECONDS + 360)) # for all of it
-ATTEMPT=240                 # seconds that one attempt may take
+DEADLINE=$((SECONDS + 300)) # for all of it
+ATTEMPT=200                 # seconds that one attempt may take
 ATTEMPTS=2                  # for each of the two steps
 
 unavailable() {

@@ -187,12 +187,21 @@ def verify_checkpoint(
     _verify_state_root(block, head, fork.hash_tree_root(record))
     past = look_back(checkpoint, record, network.preset.SLOTS_PER_EPOCH)
     verify_branch(get_table(head.genesis_validators_root, tables), past)
-    period = compute_weak_subjectivity_period(fork, record)
+    period = _compute_period(network, fork, record)
     known = network.with_genesis(head.genesis_validators_root, head.genesis_time)
     known = known.with_clock(record.network) if known.is_ledger else known
     _verify_clock(known, checkpoint, record, now)
     is_expired = _verify_age(known, record, block.slot, period, now, accept_expired)
     return VerifiedCheckpoint(known, checkpoint, block, record, state, period, is_expired)
+
+
+def _compute_period(network: Network, fork: Fork, state: Any) -> Epoch:
+    """The weak-subjectivity period; the shorter one where the configuration is no more than a claim."""
+    period = compute_weak_subjectivity_period(fork, state)
+    if not network.is_claimed:
+        return period
+    careful = type(fork)(network.preset, network.get_careful_config(), fork.signatures)
+    return min(period, compute_weak_subjectivity_period(careful, state))
 
 
 def _verify_state_root(block: VerifiedBlock, head: StateHead, root: Root) -> None:
@@ -244,10 +253,10 @@ def _verify_age(
         is_expired = now >= compute_expiry_by_timestamp(state.timestamp, period, seconds, size)
         age = f"of {int(now) - state.timestamp} seconds ago"
     else:
-        current = network.compute_slot(now)
+        current = network.compute_age_epoch(now)
         epoch = -(-slot // size)  # of the checkpoint that the block stands for at the earliest
-        is_expired = current // size > epoch + period
-        age = f"of epoch {epoch}, and it is epoch {current // size}"
+        is_expired = current > epoch + period
+        age = f"of epoch {epoch}, and it is epoch {current}"
     if is_expired and not accept_expired:
         raise StaleTrust(
             f"The checkpoint is {age}: its weak-subjectivity period of {period} epochs is over, and who has "

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from base64 import b64encode
 from dataclasses import dataclass, field
-from urllib.parse import unquote, urljoin, urlsplit
+from typing import Final
+from urllib.parse import parse_qsl, quote, unquote, urljoin, urlsplit
 
 from anchor.errors import MalformedAnswer, Misuse
 
-SCHEMES = ("http", "https")
+SCHEMES: Final = ("http", "https")
+MIN_SECRET: Final = 3
+"""Characters of the shortest part of an address that is looked for in what a server says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +34,22 @@ class Endpoint:
 
     def get_authorization(self) -> dict[str, str]:
         """The header that carries name and password (RFC 7617); none where the address has none."""
+        token = self._get_token()
+        return {"Authorization": f"Basic {token}"} if token else {}
+
+    def _get_token(self) -> str:
         if not (self.user or self.password):
-            return {}
-        encoded = b64encode(f"{self.user}:{self.password}".encode()).decode()
-        return {"Authorization": f"Basic {encoded}"}
+            return ""
+        return b64encode(f"{self.user}:{self.password}".encode()).decode()
+
+    def redact(self, text: str) -> str:
+        """`text` without what is secret in this address: servers like to repeat what they were asked."""
+        parts = [self.password, quote(self.password, safe=""), self._get_token(), *self.prefix.split("/")]
+        parts += [value for _, value in parse_qsl(self.query, keep_blank_values=True)]
+        for part in sorted({self.query, *parts}, key=len, reverse=True):
+            if len(part) >= MIN_SECRET:
+                text = text.replace(part, "…")
+        return text
 
     def join(self, path: str) -> str:
         """The address of `path`, which begins with a slash."""
@@ -55,7 +70,8 @@ def parse_endpoint(text: str) -> Endpoint:
         port, host = parts.port, parts.hostname
     except ValueError:
         host, port, parts = None, None, urlsplit("")
-    if parts.scheme not in SCHEMES or not host or parts.fragment:
+    is_plain = text.isprintable() and " " not in text
+    if parts.scheme not in SCHEMES or not host or parts.fragment or not is_plain:
         raise Misuse("An address of an endpoint is not one.", fix="Write it as in http://127.0.0.1:5052.")
     return Endpoint(
         origin=_origin(parts.scheme, host, port),

@@ -89,10 +89,21 @@ class Follower:
         return Followed(store, {})
 
     def verify_floor(self, followed: Followed, now: float, accept_expired: bool) -> None:
-        """Raises StaleTrust: without a state there is no registry, so the network's least period counts."""
-        network, period = self.network, self.network.config.MIN_VALIDATOR_WITHDRAWABILITY_DELAY
-        epoch = -(-followed.finalized.beacon.slot // network.preset.SLOTS_PER_EPOCH)
-        current = network.compute_epoch_at_slot(network.compute_slot(now))
+        """Raises InvalidUpdate for a block from the future, StaleTrust for one that is too old.
+
+        Without a state there is no registry, so the least period of any counts.
+        """
+        network, slot = self.network, followed.finalized.beacon.slot
+        if slot > network.compute_slot(now) + CLOCK_TOLERANCE:
+            raise InvalidUpdate(
+                f"The trusted block is of slot {slot}, and by this machine's clock it is slot "
+                f"{network.compute_slot(now)}.",
+                fix="Check the clock.",
+            )
+        configs = network.config, network.get_careful_config()
+        period = min(config.MIN_VALIDATOR_WITHDRAWABILITY_DELAY for config in configs)
+        epoch = -(-slot // network.preset.SLOTS_PER_EPOCH)
+        current = network.compute_age_epoch(now)
         if current > epoch + period and not accept_expired:
             raise StaleTrust(
                 f"The trusted block is of epoch {epoch}, and it is epoch {current}: more than the {period} "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -166,7 +167,9 @@ def _explain(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientResponseError):
         return "the answer is not HTTP"
     if isinstance(error, OSError) and error.strerror:
-        return f"no connection ({error.strerror.lower()})"
+        number = error.errno or 0
+        reason = os.strerror(number) if number > 0 else error.strerror  # a resolver has numbers of its own
+        return f"no connection ({reason.lower()})"
     return f"no answer ({type(error).__name__})"
 
 

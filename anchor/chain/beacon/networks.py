@@ -21,6 +21,7 @@ from anchor.consensus.presets import (
     MAINNET_CONFIG,
     Config,
     Preset,
+    get_config,
     get_preset,
     make_ledger_config,
 )
@@ -88,6 +89,19 @@ class Network:
     def compute_epoch_at_slot(self, slot: Slot) -> Epoch:
         """The epoch that `slot` lies in."""
         return slot // self.preset.SLOTS_PER_EPOCH
+
+    def get_careful_config(self) -> Config:
+        """What age is judged by beside the configuration: the preset's own, where an endpoint claims another.
+
+        Claims of longer slots, or of slower exits, would let what is old pass as young.
+        """
+        return get_config(self.preset.name) if self.is_claimed else self.config
+
+    def compute_age_epoch(self, now: float) -> Epoch:
+        """The epoch at Unix time `now` that age is counted to: by the shorter of both slots."""
+        own, careful = self.config.seconds_per_slot, self.get_careful_config().seconds_per_slot
+        passed = max(0, int(now) - (self.genesis_time or 0)) // max(1, min(own, careful))
+        return self.compute_epoch_at_slot(passed)
 
     def compute_slot(self, now: float) -> Slot:
         """The slot at Unix time `now`; 0 before genesis. By a logical clock no slot is in the future."""

@@ -6,7 +6,8 @@ What takes long is done in another thread: whoever serves meanwhile goes on to a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
@@ -32,6 +33,7 @@ from anchor.errors import (
     AnchorError,
     InvalidCheckpoint,
     MalformedAnswer,
+    Misuse,
     NotServed,
     Unavailable,
     WrongNetwork,
@@ -65,7 +67,8 @@ async def ask_in_turn(clients: Sequence[Client], ask: Callable[[Client], Awaitab
     problems: list[AnchorError] = []
     for client in clients:
         try:
-            return await ask(client)
+            with discreet(client):
+                return await ask(client)
         except AnchorError as error:
             problems.append(error)
             if client is not clients[-1]:
@@ -76,6 +79,17 @@ async def ask_in_turn(clients: Sequence[Client], ask: Callable[[Client], Awaitab
     if any(not isinstance(problem, Unavailable) for problem in problems):
         raise InvalidCheckpoint(f"No endpoint gave what holds. {told}")
     raise Unavailable(f"No endpoint gave what was asked for. {told}")
+
+
+@contextmanager
+def discreet(client: Client) -> Iterator[None]:
+    """Lets errors of the body pass, without what is secret in the endpoint's address."""
+    try:
+        yield
+    except AnchorError as error:
+        error.what = client.endpoint.redact(error.what)
+        error.args = (error.what,)
+        raise
 
 
 def _place(client: Client, error: AnchorError) -> str:
@@ -90,7 +104,10 @@ async def get_network(client: Client, settings: Settings, now: float) -> Network
     spec = read_data(await client.get("configuration", "/eth/v1/config/spec"))
     if not isinstance(spec, dict):
         raise WrongNetwork(f"{client.label}: the configuration is no mapping.")
-    network = settings.network or identify(spec, root, time)
+    try:
+        network = settings.network or identify(spec, root, time)
+    except Misuse as error:
+        raise WrongNetwork(f"{client.label}: {error.what}", fix="Use another endpoint.") from None
     verify_genesis(network, root, time)
     network = network.with_genesis(root, time)
     verify_spec(network, spec, network.compute_epoch_at_slot(network.compute_slot(now)))
@@ -224,7 +241,8 @@ async def survey(clients: Sequence[Client]) -> list[Claim]:
 async def _get_claim(client: Client) -> Claim:
     path = "/eth/v1/beacon/states/head/finality_checkpoints"
     try:
-        return Claim(client.label, read_finalized(await client.get("finality", path)))
+        with discreet(client):
+            return Claim(client.label, read_finalized(await client.get("finality", path)))
     except AnchorError as error:
         return Claim(client.label, None, _place(client, error).rstrip("."))
 
