@@ -34,7 +34,7 @@ test-real: $(READY) ## against a real beacon node (Node.js; installs Lodestar; 8
 	tests/real/install.sh
 	timeout --foreground --signal=INT --kill-after=30 600 $(BIN)/python -m pytest -m real tests/real
 
-soak: $(READY) ## a network of several nodes over 10,000 epochs of virtual time (a quarter of an hour)
+soak: $(READY) ## a network of several nodes over 10,000 epochs of virtual time (long)
 	$(BIN)/python -m pytest -m soak
 
 lint: $(READY) ## style and types
