@@ -28,6 +28,7 @@ from anchor.ml.formats.index import read_index
 from tests.consensus.ledgers import Chain
 from tests.consensus.light_clients import NETWORK, PERIOD, World
 from tests.consensus.samples import RULES, get_chain
+from tests.consensus.test_gossip import Node
 
 BUNDLES: Final = Path(__file__).parents[2] / "specs" / "vectors" / "bundle"
 LARGEST_SEED: Final = 1 << 14
@@ -160,6 +161,52 @@ def make_light_client_seeds() -> list[bytes]:
     return [bytes([number]) + get_light_client(number)[3] for number in range(len(WORLDS))]
 
 
+# Gossip
+
+TOPICS: Final = (
+    ("altair", "beacon_block", "SignedBeaconBlock"),
+    ("altair", "beacon_attestation", "Attestation"),
+    ("altair", "attester_slashing", "AttesterSlashing"),
+    ("altair", "sync_committee_message", "SyncCommitteeMessage"),
+    ("electra", "beacon_aggregate_and_proof", "SignedAggregateAndProof"),
+    ("electra", "beacon_attestation", "SingleAttestation"),
+    ("electra", "voluntary_exit", "SignedVoluntaryExit"),
+    ("fulu", "data_column_sidecar", "DataColumnSidecar"),
+    ("fulu", "beacon_block", "SignedBeaconBlock"),
+)
+UNTIMED: Final = ("attester_slashing",)
+ON_SUBNETS: Final = ("beacon_attestation", "data_column_sidecar", "sync_committee_message")
+
+
+@cache
+def get_node(fork: str) -> Node:
+    """A node that follows a chain of a fork."""
+    return Node(fork)
+
+
+def run_gossip(data: bytes) -> None:
+    """A message of a topic, to a node that has seen none."""
+    fork, topic, record = TOPICS[data[0] % len(TOPICS) if data else 0]
+    node = get_node(fork)
+    message = node.gossip.rules.scope.schema(record).decode(data[2:])
+    node.gossip.seen.keys.clear()
+    node.gossip.seen.bits.clear()
+    time = () if topic in UNTIMED else (node.now,)
+    subnet = (data[1] if len(data) > 1 else 0,) if topic in ON_SUBNETS else ()
+    getattr(node.gossip, f"validate_{topic}")(node.store, message, *time, *subnet)
+
+
+def make_gossip_seeds() -> list[bytes]:
+    """Blocks, which are taken; of the other topics, messages that get as far as their first rules."""
+    seeds = []
+    for number, (fork, _, record) in enumerate(TOPICS):
+        scope, node = get_node(fork).gossip.rules.scope, get_node(fork)
+        known = {"SignedBeaconBlock": node.block, "Attestation": node.votes[0]}
+        value = known.get(record) or scope.schema(record).default()
+        seeds.append(bytes([number, 0]) + scope.encode(value))
+    return seeds
+
+
 # Bundles
 
 
@@ -236,6 +283,7 @@ TARGETS: Final = {
     "blocks": Target(run_block, make_block_seeds),
     "states": Target(run_state, make_state_seeds),
     "light_client": Target(run_light_client, make_light_client_seeds),
+    "gossip": Target(run_gossip, make_gossip_seeds),
     "bundle": Target(run_bundle, make_bundle_seeds),
     "safetensors": Target(run_safetensors, make_safetensors_seeds),
 }

@@ -24,6 +24,7 @@ TAKEN = 2
 """Cases of each kind."""
 LARGEST = 180_000
 """Bytes of a case, packed as it comes: larger ones run with the whole set only."""
+LARGEST_OF_MAINNET = 700_000
 STATES = {"operations", "epoch_processing", "sanity", "finality", "random", "fork", "transition"}
 STEPS = {"fast_confirmation", "fork_choice", "sync"}
 
@@ -39,6 +40,11 @@ def is_valid(case: Case) -> bool:
     return case.runner not in STATES or case.has("post.ssz_snappy")
 
 
+def is_small(case: Case) -> bool:
+    """Whether the case is worth its room; a state of mainnet packs well."""
+    return case.get_size() <= (LARGEST_OF_MAINNET if case.preset == "mainnet" else LARGEST)
+
+
 def carries_data(case: Case) -> bool:
     """Whether the case carries blobs or columns."""
     return any(file.name.startswith(DATA_FILES) for file in case.path.iterdir())
@@ -47,7 +53,7 @@ def carries_data(case: Case) -> bool:
 def choose(cases: Iterable[Case]) -> list[Case]:
     """The cases to keep, in the order of their names."""
     kinds: dict[tuple[object, ...], list[Case]] = defaultdict(list)
-    for case in filter(lambda case: case.get_size() <= LARGEST, cases):
+    for case in filter(is_small, cases):
         kind = case.preset, case.fork, case.runner, case.handler, is_valid(case), carries_data(case)
         kinds[kind].append(case)
     chosen: list[Case] = []
