@@ -136,7 +136,7 @@ def run(folder: Path, command: str, arguments: Sequence[str]) -> Iterator[Lodest
             env=environment,
             stdout=log,
             stderr=subprocess.STDOUT,
-            preexec_fn=_end_with_parent,
+            preexec_fn=_end_with_parent,  # noqa: PLW1509 (no thread runs here)
         )
     try:
         yield Lodestar(folder, port, process)
