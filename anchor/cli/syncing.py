@@ -28,10 +28,12 @@ from anchor.chain.beacon.http import Client, Timeouts, open_session
 from anchor.chain.beacon.light import start_light
 from anchor.chain.beacon.networks import Network
 from anchor.chain.beacon.sync import (
+    Note,
     Settings,
     ask_in_turn,
     find_skew,
     get_network,
+    place,
     survey,
     sync_checkpoint,
     sync_newer,
@@ -95,7 +97,7 @@ class _Sync:
         checkpoint = await self._choose()
         if self._options.light:
             follower, followed = await self._start_light(checkpoint)
-            followed = await self._look(follower, followed)
+            followed = await self._look(follower, followed, self._warn)
             self._found.followed.append(follower.to_checkpoint(followed.finalized))
             self._settings.note("The bootstrap is the trusted block's.")
         else:
@@ -170,7 +172,7 @@ class _Sync:
         async with News(self._clients, self._options.poll) as news:
             while wanted < 0 or len(self._found.followed) < wanted:
                 before = followed.finalized.beacon.slot
-                followed = await self._look(follower, followed)
+                followed = await self._look(follower, followed, self._settings.note)
                 if followed.finalized.beacon.slot > before:
                     await self._take(follower, followed)
                 else:
@@ -178,7 +180,7 @@ class _Sync:
             while self._node is not None and self._options.follow is None:
                 await news.wait()
 
-    async def _look(self, follower: Follower, followed: Followed) -> Followed:
+    async def _look(self, follower: Follower, followed: Followed, tell: Note) -> Followed:
         """What is known after asking in turn; what does not hold is told, and changes nothing."""
 
         async def ask(client: Client) -> Followed:
@@ -187,7 +189,7 @@ class _Sync:
         try:
             return await ask_in_turn(self._clients, ask, self._settings.note)
         except AnchorError as error:
-            self._settings.note(error.what)
+            tell(place(self._clients[0], error) if len(self._clients) == 1 else error.what)
             return followed
 
     async def _take(self, follower: Follower, followed: Followed) -> None:

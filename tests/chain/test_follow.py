@@ -129,6 +129,18 @@ async def test_without_a_state_the_least_period_counts(connect: MakeClient) -> N
     follower.verify_floor(followed, end, True)
 
 
+async def test_a_flood_of_events_takes_no_time(connect: MakeClient) -> None:
+    async def flood(writer: asyncio.StreamWriter, reply: Reply) -> None:
+        writer.write(Reply(b"", "text/event-stream").head(-1))
+        while True:
+            writer.write(b"event: finalized_checkpoint\ndata: {}\n\n" * 1000)
+            await writer.drain()
+
+    async with running(answers, {EVENTS: flood}) as node, News([connect(node.url)], 60.0) as news:
+        await asyncio.sleep(1.0)
+        assert 1 <= news.events <= 40  # three lines each, at most a hundred a second
+
+
 async def _wait(news: News) -> float:
     start = time.monotonic()
     await asyncio.wait_for(news.wait(), 5)

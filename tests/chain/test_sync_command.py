@@ -214,6 +214,15 @@ async def test_the_light_client_alone(run: Run, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+async def test_what_the_light_client_refused_is_in_the_result(run: Run) -> None:
+    update = giving(Reply(NEW.file("lc_bootstrap.json")))
+    async with running(NEW.answers, {"/eth/v1/beacon/light_client/finality_update": update}) as node:
+        code, found, _ = await run(node.url, "--trust", NEW.trust, "--light")
+    assert (code, found["result"]["finalized"]) == (0, [NEW.trust])  # nothing newer than what is trusted
+    [warning] = found["result"]["warnings"]
+    assert warning.startswith(node.url)
+
+
 async def test_failing_over_by_the_command(run: Run) -> None:
     async with running(NEW.answers, {"/eth/v2/debug": html}) as bad, running(NEW.answers) as good:
         assert (await run(bad.url, good.url, "--trust", NEW.trust))[0] == 0

@@ -26,6 +26,8 @@ SMALL_FACTOR: Final = 6
 """Idle time-outs within which such an answer is whole."""
 PIECE: Final = MIB
 MAX_MESSAGE: Final = 200
+LINE_SECONDS: Final = 0.01
+"""After each line of a stream: whoever floods us waits, and takes no time of ours."""
 Progress = Callable[[int, int], None]
 """Told how many bytes came, and how many are announced (0: unknown)."""
 
@@ -114,6 +116,7 @@ class Client:
                     raise NotServed(f"{self.label} has no stream of events.", status=response.status)
                 async for line in response.content:
                     yield line.decode("utf-8", "replace").rstrip("\r\n")
+                    await asyncio.sleep(LINE_SECONDS)
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise Unavailable(f"{self.label}, events: {_explain(error)}.") from None
 

@@ -72,10 +72,10 @@ async def ask_in_turn(clients: Sequence[Client], ask: Callable[[Client], Awaitab
         except AnchorError as error:
             problems.append(error)
             if client is not clients[-1]:
-                note(f"{_place(client, error)} Trying the next endpoint.")
+                note(f"{place(client, error)} Trying the next endpoint.")
     if len(problems) == 1:
         raise problems[0]
-    told = " ".join([_place(*pair) for pair in zip(clients, problems, strict=True)])
+    told = " ".join([place(*pair) for pair in zip(clients, problems, strict=True)])
     if any(not isinstance(problem, Unavailable) for problem in problems):
         raise InvalidCheckpoint(f"No endpoint gave what holds. {told}")
     raise Unavailable(f"No endpoint gave what was asked for. {told}")
@@ -92,7 +92,8 @@ def discreet(client: Client) -> Iterator[None]:
         raise
 
 
-def _place(client: Client, error: AnchorError) -> str:
+def place(client: Client, error: AnchorError) -> str:
+    """What went wrong, and with which endpoint."""
     return error.what if error.what.startswith(client.label) else f"{client.label}: {error.what}"
 
 
@@ -244,7 +245,7 @@ async def _get_claim(client: Client) -> Claim:
         with discreet(client):
             return Claim(client.label, read_finalized(await client.get("finality", path)))
     except AnchorError as error:
-        return Claim(client.label, None, _place(client, error).rstrip("."))
+        return Claim(client.label, None, place(client, error).rstrip("."))
 
 
 async def find_skew(client: Client, network: Network, now: float) -> str:
