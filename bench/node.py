@@ -150,7 +150,7 @@ def _listen(port: int) -> socket.socket:
     listener = socket.create_connection(("127.0.0.1", port))
     listener.settimeout(30)
     listener.sendall(b"GET /anchor/v1/events?topics=entry HTTP/1.1\r\nHost: localhost\r\n\r\n")
-    while b"these are" not in listener.recv(4096):
+    while b"from now on" not in listener.recv(4096):
         pass
     return listener
 

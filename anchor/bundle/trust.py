@@ -117,12 +117,17 @@ def add_trust(path: Path, trust: Trust) -> None:
 
 def remove_trust(path: Path, name: str) -> None:
     """Takes `name` out of the store. Raises Misuse when it is not there."""
+    _require_known(load_store(path), name)  # before a folder is made for the lock
     with _held(path):
         known = load_store(path)
-        if name not in known:
-            raise Misuse(f"Your trust store has no {name!r}.", fix="See: anchor trust list")
+        _require_known(known, name)
         del known[name]
         _save(path, known)
+
+
+def _require_known(known: Mapping[str, Trust], name: str) -> None:
+    if name not in known:
+        raise Misuse(f"Your trust store has no {name!r}.", fix="See: anchor trust list")
 
 
 def to_json(trust: Trust) -> dict[str, Any]:

@@ -14,7 +14,7 @@ check    derive every root in a ledger's store anew, from what is stored: blocks
          follow each other, replayed they lead to the states that they name,
          entries and manifests are theirs. A node may go on meanwhile. Status 1
          when anything is damaged; the first damage is shown.
-rebuild  begin the store of a network's node anew, at the newest final checkpoint
+rebuild  begin the store of a network's node anew, at the newest final block
          that the old one still tells of, or at --trust, from what another node
          gives; older blocks come from peers when the node runs. Keys, and the
          record of what they signed, stay; the old store is set aside.

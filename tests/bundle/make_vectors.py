@@ -107,7 +107,7 @@ def write_bad(published: Published, growing: Published) -> None:
         ),
         (
             "revoked_keys_fail",
-            "InvalidSignature",
+            "RefusedModel",
             "keys that were revoked from the publication on",
             published.bundle("lost/tiny", "1.0"),
             {"model": None, "version": None, "publisher": None},

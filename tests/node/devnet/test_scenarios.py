@@ -87,7 +87,7 @@ def test_what_is_no_time(text: str) -> None:
         parse_seconds(text)
 
 
-@pytest.mark.parametrize("text", ["a: [", "- !!python/object/apply:os.system [id]", "\x00", "[" * 5000])
+@pytest.mark.parametrize("text", ["a: [", "- !!python/object/apply:os.system [id]", "\x00", "[" * 500])
 def test_what_is_no_yaml(tmp_path: Path, text: str) -> None:
     (tmp_path / "s.yaml").write_text(text)
     with pytest.raises(Misuse):

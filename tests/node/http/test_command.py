@@ -189,7 +189,7 @@ def test_a_thousand_listeners_hear(ledger_of_today: tuple[Path, bytes]) -> None:
                 listener.sendall(b"GET /anchor/v1/events?topics=finalized HTTP/1.1\r\nHost: a\r\n\r\n")
                 listeners.append(stack.enter_context(listener.makefile("rb")))
             for lines in listeners:
-                while b"ledger's events" not in lines.readline():
+                while b"from now on" not in lines.readline():
                     pass
             with open_reader(folder) as chain:
                 entry = write(chain, seed, "2")[0]
