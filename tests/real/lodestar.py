@@ -27,6 +27,7 @@ HERE = Path(__file__).parent
 CACHE = HERE / ".cache"
 SECONDS_PER_SLOT = 3
 SLOTS_PER_EPOCH = 8
+REDIAL_SECONDS = 40.0
 DELAYS = (25, 60, 120)
 """Seconds from a node's start to its chain's, one attempt after another."""
 PARAMETERS = ("--params.SECONDS_PER_SLOT", str(SECONDS_PER_SLOT), "--params.ALTAIR_FORK_EPOCH", "0")
@@ -75,14 +76,31 @@ class Lodestar:
         return int(self.get("/eth/v1/node/syncing")["head_slot"])
 
     def connect(self, other: Lodestar) -> None:
-        """Dials another node."""
+        """Dials another node, anew where it is connected: each tells the other where its head is now."""
         identity = other.get("/eth/v1/node/identity")
         address = next(a for a in identity["p2p_addresses"] if "127.0.0.1" in a)
-        query = urlencode({"peerId": identity["peer_id"], "multiaddr": address})
-        dial = HTTPConnection("127.0.0.1", self.port, timeout=10)
-        dial.request("POST", f"/eth/v1/lodestar/connect_peer?{query}")
-        assert dial.getresponse().status == 200
-        dial.close()
+        self.post("disconnect_peer", peerId=identity["peer_id"])
+        assert self.post("connect_peer", peerId=identity["peer_id"], multiaddr=address) == 200
+
+    def post(self, command: str, **query: str) -> int:
+        """The status that Lodestar answers a command of its own with."""
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            connection.request("POST", f"/eth/v1/lodestar/{command}?{urlencode(query)}")
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+    def catch_up(self, other: Lodestar, seconds: float) -> None:
+        """Reaches another node's head. This release asks a peer for its head when it connects, and again only
+        minutes later: where that head was passed meanwhile, it is asked by dialling anew.
+        """
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            self.connect(other)
+            if self.find("head", lambda: self.get_head() >= other.get_head() - 1, REDIAL_SECONDS):
+                return
+        raise AssertionError(f"the head is not reached in {seconds} s:\n{self.log[-3000:]}")
 
     def wait(self, what: str, is_done: Any, seconds: float) -> Any:
         """What `is_done` gives, once it gives something true."""

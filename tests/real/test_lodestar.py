@@ -124,8 +124,7 @@ def test_it_syncs_from_us_and_reaches_the_head(chain: Lodestar, tmp_path: Path) 
         with run_consumer(tmp_path / "consumer", genesis, address, trusted) as consumer:
             consumer.wait("answer", lambda: consumer.get("/eth/v1/node/version"), 120)
             assert consumer.get_head() >= 8 * epoch
-            consumer.connect(chain)
-            consumer.wait("head", lambda: consumer.get_head() >= chain.get_head() - 1, 240)
+            consumer.catch_up(chain, 200)
             assert consumer.get_head() > 8 * epoch + 8
 
 
