@@ -91,7 +91,7 @@ def _compare_states(path: Path, size: int, peer: Peer | None, rounds: int) -> Co
 
     candidates: dict[str, Run | None] = {
         "anchor": ours,
-        "@lodestar/types": peer and (lambda: peer.run(path=str(path))),
+        "@lodestar/types": peer and (lambda: peer.run(path=str(path), root=next(iter(roots)))),
     }
     found = compare("", candidates, rounds=rounds)
     title = f"State of {VALIDATORS:,} validators, {size / 1e6:.0f} MB: decoded and rooted; "
