@@ -18,6 +18,9 @@ command -v node >/dev/null || unavailable "there is no Node.js."
 command -v npm >/dev/null || unavailable "there is Node.js, and no npm."
 node -e 'process.exit(process.versions.node.split(".")[0] < 20 ? 1 : 0)' ||
   unavailable "Node.js is older than 20: $(node --version)."
+# One package is compiled: with the headers that came with Node.js, where they did, and not with fetched ones.
+prefix="$(dirname "$(dirname "$(command -v node)")")"
+[ -f "$prefix/include/node/node.h" ] && export npm_config_nodedir="${npm_config_nodedir:-$prefix}"
 mkdir -p .cache && cd .cache
 [ -f .ready ] && exit 0
 
