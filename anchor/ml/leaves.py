@@ -157,8 +157,9 @@ def _read_exactly(fd: int, offset: int, target: memoryview) -> None:
         except OSError as error:
             raise Unavailable(f"The file cannot be read at byte {offset}: {error.strerror}.") from error
         if not got:
+            end = min(offset, os.fstat(fd).st_size)  # another thread may have begun beyond it
             raise Unavailable(
-                f"The file ended at byte {offset} while it was read.",
+                f"The file ended at byte {end} while it was read.",
                 fix="Try again when it is at rest.",
             )
         offset += got

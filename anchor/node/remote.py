@@ -29,6 +29,10 @@ from anchor.node.clock import Clock
 from anchor.params import LOGICAL_CLOCK
 
 MAX_STATE_BYTES: Final = 1 << 30
+BUNDLE_SECONDS: Final = 30.0
+"""In which a node must prove what it said is final: its newest blocks may be replaced meanwhile, and
+the votes that show it come again with others."""
+LOOK_SECONDS: Final = 1.0
 HEAD_START: Final = 1.0
 """Seconds in which a node has judged an entry, before it is given the next one."""
 POLL: Final = 2.0
@@ -190,4 +194,11 @@ class Remote:
 
     def fetch_bundle(self, model: str, version: str) -> bytes:
         """The bundle of a version for the checkpoint that is trusted: yet to be verified."""
-        return fetch_bundle(self.url, model, version, self.trusted)
+        end = time.monotonic() + BUNDLE_SECONDS
+        while True:
+            try:
+                return fetch_bundle(self.url, model, version, self.trusted)
+            except Unavailable:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(LOOK_SECONDS)

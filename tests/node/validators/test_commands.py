@@ -34,7 +34,7 @@ def lab(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def set_time(monkeypatch: pytest.MonkeyPatch, seconds: int) -> None:
-    monkeypatch.setattr(time, "time_ns", lambda: seconds * 1_000_000_000)
+    monkeypatch.setattr(time, "time", lambda: float(seconds))
 
 
 def make_keys(run: Run, name: str, network: str) -> Any:
