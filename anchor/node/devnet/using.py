@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import time
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,8 @@ from anchor.node.folder import NETWORK
 
 KEY: Final = "publisher.key"
 MODELS: Final = "models"
+MANIFEST_SECONDS: Final = 60.0
+"""In which a manifest must have reached every node."""
 HEADER: Final = {"weight": {"dtype": "U8", "shape": [4096], "data_offsets": [0, 4096]}}
 
 
@@ -34,12 +37,23 @@ def publish(control: Control, node: int, model: str, version: str) -> str:
 
 
 def verify(control: Control, node: int, model: str, version: str) -> str:
-    """Verifies a published model, with a bundle that another node gives."""
+    """Verifies a published model, with a bundle that another node gives.
+
+    Manifests reach a node some seconds after their entries: so it is asked again, for a while.
+    """
     path = _get_folder(control, model, version)
     bundle = path.with_name(f"{path.name}-from-{node}.anchor")
     names = ["--model", f"{model}@{version}", "--publisher", get_identity(control)]
     source = ["--url", control.plan.get_member(node).url, "--bundle", str(bundle)]
-    _call(control, "verify", str(path), *source, *names, "--trust", _get_trust(control))
+    end = time.monotonic() + MANIFEST_SECONDS
+    while True:
+        try:
+            _call(control, "verify", str(path), *source, *names, "--trust", _get_trust(control))
+            break
+        except Unavailable:
+            if time.monotonic() > end:
+                raise
+            time.sleep(1)
     return f"{model}@{version} is what was published, by the bundle of node {node}"
 
 
