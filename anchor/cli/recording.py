@@ -143,11 +143,11 @@ class AtNode:
         """Records a publication; its bundle is the node's, and verified here."""
         seen = self.remote.look()
         pending = find_pending(seen, publication)
-        if pending is not None and pending.manifest_root == publication.manifest_root:
-            final = self.remote.finish(pending.entry)
-        else:
-            final = self.record(lambda now: write_publication(now, author, None, publication)).final
-        self.remote.keep_manifest(publication.manifest_root, manifest)
+        with self.remote.bringing_manifest(publication.manifest_root, manifest):
+            if pending is not None and pending.manifest_root == publication.manifest_root:
+                final = self.remote.finish(pending.entry)
+            else:
+                final = self.record(lambda now: write_publication(now, author, None, publication)).final
         name, version = publication.model.decode(), publication.version.decode()
         return Published(final, self.remote.trusted, self._fetch_bundle(name, version, author.identity))
 

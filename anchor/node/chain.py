@@ -27,16 +27,15 @@ from anchor.merkle.scope import Scope, hash_tree_root, schema_of
 from anchor.merkle.ssz import Schema
 from anchor.ml.manifest import Manifest, manifest_root
 from anchor.node.database import ELSEWHERE, RESTORE
-from anchor.node.records import Block, Snapshot, StoredEntry
+from anchor.node.records import FOREVER, Block, Snapshot, StoredEntry
 from anchor.node.status import Status
 from anchor.node.store import Store
+from anchor.params import WALL_CLOCK
 
 State = Any
 """The ledger's BeaconState."""
 FIRST_EPOCH: Final = 2
 """No checkpoint of an earlier epoch can be justified by its own votes (phase0, justification)."""
-FOREVER: Final = (1 << 63) - 1
-"""Beyond every slot that a store holds."""
 NEAR: Final = 64
 """Slots in which a state that is at hand is looked for before one is made anew from a snapshot."""
 
@@ -206,8 +205,7 @@ class Chain:
     def get_status(self) -> Status:
         """How the ledger stands."""
         root, state = self.get_head()
-        justified, voted = self.get_finality(state)
-        finalized = self._get_newest_final(voted)
+        justified, finalized = self._get_standing(state)
         return Status(
             name=self.name,
             network_id=state.genesis_validators_root,
@@ -290,15 +288,27 @@ class Chain:
 
     def get_finalized_checkpoint(self) -> Checkpoint:
         """The newest checkpoint that is final."""
-        return self._get_newest_final(self.get_finality(self.get_head().state)[1])
+        return self._get_standing(self.get_head().state)[1]
 
-    def _get_newest_final(self, voted: Checkpoint) -> Checkpoint:
-        """`voted`, unless a later block is final here by trust: a node joined from it."""
-        slot = self._store.get_final_slot()
-        stored = self._store.find_block_before(slot)
-        if stored is None or self.ledger.compute_start_slot_at_epoch(voted.epoch) >= slot:
-            return voted
-        return Checkpoint(epoch=-(-slot // self.ledger.preset.SLOTS_PER_EPOCH), root=stored.root)
+    def _get_standing(self, state: State) -> tuple[Checkpoint, Checkpoint]:
+        """What is justified and what is final, where `state` is the newest.
+
+        By the clock, the newest blocks may give way to others, and what their votes alone make final with
+        them: what the fork choice has made final stays.
+        """
+        justified, voted = self.get_finality(state)
+        if self.genesis.clock != WALL_CLOCK:
+            return justified, voted
+        stored = self._store.find_block_before(self._store.get_final_slot())
+        if stored is None:
+            return justified, self.get_checkpoint(0)
+        epoch = -(-stored.slot // self.ledger.preset.SLOTS_PER_EPOCH)
+        final = Checkpoint(epoch=epoch, root=stored.root)
+        return (justified if justified.epoch > epoch else final), final
+
+    def get_final_slot(self) -> int:
+        """Of the newest block that the fork choice has made final; 0 where there is none."""
+        return self._store.get_final_slot()
 
     def get_checkpoint(self, epoch: int) -> Checkpoint:
         """The checkpoint of `epoch`: the newest block at or before its first slot.
@@ -341,19 +351,23 @@ class Chain:
     def get_attestations(self, epoch: int) -> list[IndexedAttestation]:
         """The votes for a checkpoint of `epoch`, in the order in which blocks brought them.
 
-        Raises NoSuchRecord when blocks from so long ago are not kept.
+        Blocks beside the chain count too: theirs may be the votes that made it final. From those only votes
+        for the chain's own checkpoint are taken, which have the committees that the chain has. Raises
+        NoSuchRecord when blocks from so long ago are not kept.
         """
         start = self.ledger.compute_start_slot_at_epoch(epoch)
         stop = self.ledger.compute_start_slot_at_epoch(epoch + 2)
         blocks = self.get_blocks_between(start, stop)
         if not blocks:
             return []
-        state = self.get_state(self.ledger.hash_tree_root(blocks[-1].message))
+        own, newest = self.get_checkpoint(epoch), self.ledger.hash_tree_root(blocks[-1].message)
+        state = self.get_state(newest)
+        beside = [self.decode_block(stored) for stored in self._store.get_side_blocks(start, stop)]
         return [
             self.ledger.get_indexed_attestation(state, vote)
-            for block in blocks
+            for block, others in [*((block, True) for block in blocks), *((block, False) for block in beside)]
             for vote in block.message.body.attestations
-            if vote.data.target.epoch == epoch
+            if vote.data.target == own or (others and vote.data.target.epoch == epoch)
         ]
 
     def get_finality(self, state: State) -> tuple[Checkpoint, Checkpoint]:

@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 from anchor.consensus.containers.phase0 import SignedBeaconBlock
 from anchor.errors import CorruptedLedger, Invalid, MalformedSSZ, NoSuchRecord
 from anchor.node.batches import make_entries
-from anchor.node.chain import FOREVER, Chain, compute_block_root
+from anchor.node.chain import Chain, compute_block_root
 from anchor.node.database import RESTORE
 from anchor.node.places import find_store
-from anchor.node.records import StoredEntry
+from anchor.node.records import FOREVER, StoredEntry
 from anchor.node.store import Store
 from anchor.params import LOGICAL_CLOCK
 

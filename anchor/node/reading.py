@@ -94,6 +94,7 @@ class Reader:
     def __init__(self, chain: Chain) -> None:
         self.chain = chain
         self.status: Status = chain.get_status()
+        self._final_slot = chain.get_final_slot()
         self._final: State = chain.get_state(self.status.finalized.root)
         self._entries: Sequence[bytes] = chain.get_head().state.entries
 
@@ -110,7 +111,8 @@ class Reader:
 
     def refresh(self) -> Reader:
         """This one where the chain has not moved, else a new one."""
-        return self if self.chain.get_head().root == self.status.head else Reader(self.chain)
+        moved = self.chain.get_head().root, self.chain.get_final_slot()
+        return self if moved == (self.status.head, self._final_slot) else Reader(self.chain)
 
     # Models
 

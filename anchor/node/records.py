@@ -9,6 +9,8 @@ BLOCK: Final = (int, bytes, bytes, bytes)
 SNAPSHOT: Final = (int, bytes, int, bytes)
 ENTRY: Final = (int, bytes, int, int, bytes)
 """Types of the tables' columns."""
+FOREVER: Final = (1 << 63) - 1
+"""Beyond every slot that a store holds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,12 @@ That an entry is final is the node's word, until a bundle proves it.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Event
 from typing import Any, Final
 
 from anchor.chain.nodes import fetch, fetch_bundle, fetch_data, send
@@ -21,7 +23,15 @@ from anchor.consensus.containers.phase0 import Checkpoint, SignedVoluntaryExit
 from anchor.consensus.forks.ledger import Ledger
 from anchor.consensus.presets import LEDGER, LEDGER_CONFIG, make_ledger_config
 from anchor.consensus.text import parse_checkpoint
-from anchor.errors import MalformedAnswer, MalformedSSZ, Misuse, NotServed, Unavailable, WrongNetwork
+from anchor.errors import (
+    AnchorError,
+    MalformedAnswer,
+    MalformedSSZ,
+    Misuse,
+    NotServed,
+    Unavailable,
+    WrongNetwork,
+)
 from anchor.merkle.json import from_json
 from anchor.merkle.scope import schema_of
 from anchor.node.chain import Head, State, compute_block_root
@@ -29,9 +39,6 @@ from anchor.node.clock import Clock
 from anchor.params import LOGICAL_CLOCK
 
 MAX_STATE_BYTES: Final = 1 << 30
-BUNDLE_SECONDS: Final = 30.0
-"""In which a node must prove what it said is final: its newest blocks may be replaced meanwhile, and
-the votes that show it come again with others."""
 LOOK_SECONDS: Final = 1.0
 HEAD_START: Final = 1.0
 """Seconds in which a node has judged an entry, before it is given the next one."""
@@ -40,7 +47,7 @@ POLL: Final = 2.0
 PATIENCE: Final = 90.0
 """Seconds for one answer: a node waits a minute for an entry to be final."""
 PATIENT_EPOCHS: Final = 8
-"""In which an entry must be final."""
+"""In which an entry must be final, and then be shown to be: by votes of one epoch for the one before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +190,32 @@ class Remote:
         [(_, final)] = self.record([entry])
         return final
 
-    def keep_manifest(self, root: bytes, data: bytes) -> None:
-        """Gives the node the manifest of a published version. Raises as `send`."""
+    @contextmanager
+    def bringing_manifest(self, root: bytes, data: bytes) -> Iterator[None]:
+        """In the body, the manifest is given to the node as soon as a block names it: other nodes ask for it
+        then, long before it is final. At the end the node has it. Raises as `send`.
+        """
+        ended = Event()
+        with ThreadPoolExecutor(1) as pool:
+            early = pool.submit(self._bring_manifest, root, data, ended)
+            try:
+                yield
+            finally:
+                ended.set()
+        if not early.result():
+            self._send_manifest(root, data)
+
+    def _bring_manifest(self, root: bytes, data: bytes, ended: Event) -> bool:
+        """Whether the node took it before the end."""
+        while not ended.wait(LOOK_SECONDS):
+            try:
+                self._send_manifest(root, data)
+            except AnchorError:
+                continue  # no block has named it yet; what else is wrong shows at the end
+            return True
+        return False
+
+    def _send_manifest(self, root: bytes, data: bytes) -> None:
         send(self.url, "PUT", f"manifests/0x{root.hex()}", data, "manifest", patience=PATIENCE)
 
     def send_exit(self, wish: SignedVoluntaryExit) -> None:
@@ -194,7 +225,7 @@ class Remote:
 
     def fetch_bundle(self, model: str, version: str) -> bytes:
         """The bundle of a version for the checkpoint that is trusted: yet to be verified."""
-        end = time.monotonic() + BUNDLE_SECONDS
+        end = time.monotonic() + self._patience
         while True:
             try:
                 return fetch_bundle(self.url, model, version, self.trusted)

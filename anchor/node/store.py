@@ -19,7 +19,7 @@ from anchor.errors import CorruptedLedger, InvalidTransition, Misuse, NoSuchReco
 from anchor.node import tables
 from anchor.node.database import ELSEWHERE, RESTORE, Database, Value
 from anchor.node.places import Place, connect
-from anchor.node.records import BLOCK, ENTRY, SNAPSHOT, Batch, Block, Snapshot, StoredEntry
+from anchor.node.records import BLOCK, ENTRY, FOREVER, SNAPSHOT, Batch, Block, Snapshot, StoredEntry
 
 PAGE: Final = 64
 """Rows that are read at once."""
@@ -273,9 +273,10 @@ class Store:
         """The block with this root, beside the chain."""
         return self._find_block("SELECT * FROM side_blocks WHERE root = ?", root)
 
-    def get_side_blocks(self) -> list[Block]:
-        """All blocks beside the chain, ascending by slot."""
-        return [Block(*row) for row in self._rows(BLOCK, "SELECT * FROM side_blocks ORDER BY slot, root")]
+    def get_side_blocks(self, start: int = 0, stop: int = FOREVER) -> list[Block]:
+        """Blocks beside the chain, of slots start … stop - 1, ascending."""
+        sql = "SELECT * FROM side_blocks WHERE slot >= ? AND slot < ? ORDER BY slot, root"
+        return [Block(*row) for row in self._rows(BLOCK, sql, start, stop)]
 
     def get_pending_entries(self) -> list[tuple[bytes, bytes]]:
         """Root and encoding of the entries that wait to be on the chain, as they came."""

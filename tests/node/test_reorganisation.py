@@ -10,11 +10,11 @@ from shutil import copytree
 import pytest
 
 from anchor.errors import NoSuchRecord, Unavailable
-from anchor.node.chain import FOREVER, Chain
+from anchor.node.chain import Chain
 from anchor.node.events import describe_changes
 from anchor.node.places import find_store
 from anchor.node.reading import Reader
-from anchor.node.records import Batch
+from anchor.node.records import FOREVER, Batch
 from anchor.node.store import Store
 from tests.node.tools import make_original, opened, publish, published
 

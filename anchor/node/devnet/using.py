@@ -18,8 +18,8 @@ from anchor.node.folder import NETWORK
 
 KEY: Final = "publisher.key"
 MODELS: Final = "models"
-MANIFEST_SECONDS: Final = 60.0
-"""In which a manifest must have reached every node."""
+SPREAD_SECONDS: Final = 30.0
+"""In which every node must have what one of them has: blocks, votes, manifests."""
 HEADER: Final = {"weight": {"dtype": "U8", "shape": [4096], "data_offsets": [0, 4096]}}
 
 
@@ -39,13 +39,13 @@ def publish(control: Control, node: int, model: str, version: str) -> str:
 def verify(control: Control, node: int, model: str, version: str) -> str:
     """Verifies a published model, with a bundle that another node gives.
 
-    Manifests reach a node some seconds after their entries: so it is asked again, for a while.
+    That one may learn a little later than the first what is final: so it is asked again, for a while.
     """
     path = _get_folder(control, model, version)
     bundle = path.with_name(f"{path.name}-from-{node}.anchor")
     names = ["--model", f"{model}@{version}", "--publisher", get_identity(control)]
     source = ["--url", control.plan.get_member(node).url, "--bundle", str(bundle)]
-    end = time.monotonic() + MANIFEST_SECONDS
+    end = time.monotonic() + SPREAD_SECONDS
     while True:
         try:
             _call(control, "verify", str(path), *source, *names, "--trust", _get_trust(control))

@@ -8,10 +8,10 @@ from anchor.consensus.containers.entries import SignedEntry
 from anchor.consensus.containers.phase0 import SignedBeaconBlock
 from anchor.errors import InvalidTransition, RefusedPeer
 from anchor.merkle.scope import hash_tree_root, schema_of
-from anchor.node.chain import FOREVER, Chain
+from anchor.node.chain import Chain
 from anchor.node.network.messages import MAX_BLOCKS_ASKED, BlocksByRange, Kind, Message
 from anchor.node.network.syncing import STALL_SECONDS, Ask, Peer
-from anchor.node.records import Block, StoredEntry
+from anchor.node.records import FOREVER, Block, StoredEntry
 from anchor.node.store import Store
 
 BACKWARDS: Final = 1 << 30

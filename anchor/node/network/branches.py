@@ -24,9 +24,9 @@ from anchor.consensus.fork_choice.tree import ForkChoiceNode
 from anchor.consensus.forks.ledger import Ledger
 from anchor.errors import CorruptedLedger, Invalid
 from anchor.node.batches import SNAPSHOT_SLOTS, make_block, make_entries, make_snapshot
-from anchor.node.chain import FOREVER, Chain
+from anchor.node.chain import Chain
 from anchor.node.database import RESTORE
-from anchor.node.records import Batch, Snapshot
+from anchor.node.records import FOREVER, Batch, Snapshot
 from anchor.node.store import Store
 
 State = Any
@@ -200,12 +200,12 @@ class Branches:
         return run
 
     def settle(self) -> None:
-        """Lets the store's chain lead to the head that the fork choice chooses now."""
+        """Lets the store lead to the head that the fork choice chooses now, and tell what is final."""
         head = self.choice.get_head(self.view).root
-        if head != self.head:
+        if head != self.head or self.get_final_slot() > self._told_final:
             path = list(self._find_path(head))[::-1]
             parent = path[0][1].message.parent_root if path else head
-            self._commit(path, parent, head, replaces=True)
+            self._commit(path, parent, head, replaces=head != self.head)
         self.is_settled = True
 
     def _find_path(self, root: bytes) -> Iterator[Link]:

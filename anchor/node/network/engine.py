@@ -16,7 +16,6 @@ from anchor.consensus.containers.entries import SignedEntry
 from anchor.consensus.containers.phase0 import Checkpoint, SignedBeaconBlock, SignedVoluntaryExit
 from anchor.errors import Invalid, Misuse, Premature, UnknownParent
 from anchor.merkle.scope import hash_tree_root
-from anchor.node.chain import FOREVER
 from anchor.node.network.branches import Branches
 from anchor.node.network.duties import Duties, Validators
 from anchor.node.network.entries import EntryPool
@@ -25,6 +24,7 @@ from anchor.node.network.messages import MAX_BLOCKS_ASKED, Kind, Message, PeerSt
 from anchor.node.network.outbox import Outbox, PeerId, Send
 from anchor.node.network.progress import Progress, get_progress
 from anchor.node.network.waiting import Held, Waiting
+from anchor.node.records import FOREVER
 from anchor.node.store import Store
 from anchor.params import FAR_FUTURE_EPOCH, WALL_CLOCK
 
