@@ -19,6 +19,7 @@ from anchor.consensus.light_client.headers import (
 )
 from anchor.consensus.presets import Config, Preset
 from anchor.consensus.signing import compute_domain, compute_signing_root
+from anchor.consensus.sync_committee import is_signed_by
 from anchor.errors import InvalidUpdate
 from anchor.merkle.scope import Scope, hash_tree_root
 from anchor.params import DOMAIN_SYNC_COMMITTEE
@@ -182,15 +183,14 @@ class LightClient:
         committee: SyncCommittee | None = store.current_sync_committee
         if period(update.signature_slot) != period(store.finalized_header.beacon.slot):
             committee = store.next_sync_committee
-        bits = update.sync_aggregate.sync_committee_bits
-        pubkeys = [committee.pubkeys[seat] for seat in bits.get_set_indices()] if committee else []
         epoch = self.forms.compute_epoch_at_slot(max(update.signature_slot, 1) - 1)
         version = compute_fork_version(self.forms.config, epoch)
         domain = compute_domain(DOMAIN_SYNC_COMMITTEE, version, self._genesis_validators_root)
         message = compute_signing_root(hash_tree_root(update.attested_header.beacon), domain)
-        signature = update.sync_aggregate.sync_committee_signature
+        aggregate, verify = update.sync_aggregate, self.signatures.fast_aggregate_verify
+        bits, signature = aggregate.sync_committee_bits, aggregate.sync_committee_signature
         _require(
-            self.signatures.fast_aggregate_verify(pubkeys, message, signature),
+            committee is not None and is_signed_by(committee, bits, message, signature, verify),
             f"The update of slot {update.attested_header.beacon.slot} is not signed by its sync committee.",
         )
 

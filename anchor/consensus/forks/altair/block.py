@@ -11,6 +11,7 @@ from anchor.consensus.forks.altair.epoch import AltairEpochProcessing
 from anchor.consensus.forks.arithmetic import require, require_uint64
 from anchor.consensus.forks.phase0.base import Body, State
 from anchor.consensus.signing import compute_signing_root
+from anchor.consensus.sync_committee import is_signed_by
 from anchor.merkle.lazy import np
 from anchor.params import (
     DOMAIN_SYNC_COMMITTEE,
@@ -97,14 +98,12 @@ class AltairBlockProcessing(AltairEpochProcessing):
     def verify_sync_aggregate(self, state: State, aggregate: SyncAggregate) -> None:
         """Raises InvalidTransition unless the members whose bits are set signed the previous slot's block."""
         committee, bits = state.current_sync_committee, aggregate.sync_committee_bits
-        pubkeys = [committee.pubkeys[i] for i in bits.get_set_indices()]
-        if len(pubkeys) == len(committee.pubkeys):
-            pubkeys = [committee.aggregate_pubkey]
         slot: Slot = max(state.slot, 1) - 1
         domain = self.get_domain(state, DOMAIN_SYNC_COMMITTEE, self.compute_epoch_at_slot(slot))
         message = compute_signing_root(self.get_block_root_at_slot(state, slot), domain)
+        verify, signature = self.signatures.eth_fast_aggregate_verify, aggregate.sync_committee_signature
         require(
-            self.signatures.eth_fast_aggregate_verify(pubkeys, message, aggregate.sync_committee_signature),
+            is_signed_by(committee, bits, message, signature, verify),
             lambda: (
                 f"The sync committee's signature of slot {slot} is not by the {bits.count_set()} members "
                 "that it names."
