@@ -17,10 +17,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple
 from urllib.request import Request, urlopen
 
 from anchor.consensus.containers.entries import Publish
@@ -31,6 +31,7 @@ from tests.node.tools import ALICE, PHRASE, make_ledger, make_weighty_manifest, 
 CONNECTIONS = 16
 STEADY = 0.7
 """Of the highest rate, for the times at a steady one."""
+STEADY_CONNECTIONS = 256
 SUBSCRIBERS = 1000
 TICKS = os.sysconf("SC_CLK_TCK")
 SSZ = "application/octet-stream"
@@ -56,10 +57,8 @@ def measure(options: argparse.Namespace) -> Sequence[Comparison]:
         paths = _make_ledger(folder / "ledger", chunks=options.chunks)
         port, node = stack.enter_context(_run_node(folder / "ledger"))
         files, nginx = stack.enter_context(_run_nginx(folder))
-        pace = stack.enter_context(Pace())
         found = [
-            _compare(what, path, port, node, files, nginx, folder, options, pace)
-            for what, path in paths.items()
+            _compare(what, path, port, node, files, nginx, folder, options) for what, path in paths.items()
         ]
         return [*found, _tell_many(folder / "ledger", port, node)]
 
@@ -73,55 +72,32 @@ def _compare(
     nginx: int,
     folder: Path,
     options: argparse.Namespace,
-    pace: Pace,
 ) -> Comparison:
     address = f"http://127.0.0.1:{port}{path}"
     with urlopen(Request(address, headers={"Accept": SSZ})) as answer:
         (folder / what).write_bytes(answer.read())
-    latencies: list[tuple[float, float]] = []
+    loads: list[Load] = []
     found = compare(
         "",
         {
             "nginx, the same bytes as a file": lambda: _load(
                 f"http://127.0.0.1:{files}/{what}", nginx, options.seconds, []
             ),
-            "anchor node": lambda: _load(address, node, options.seconds, latencies),
+            "anchor node": lambda: _load(address, node, options.seconds, loads),
         },
         rounds=options.rounds,
     )
     rows = [dataclasses.replace(row, name=f"{row.name}, {1 / row.wall:,.0f}/s") for row in found.rows]
-    half, most = (sorted(column)[len(latencies) // 2] for column in zip(*latencies, strict=True))
-    rate = STEADY / found.rows[1].wall
-    steady = pace.run(port=port, path=path, media=SSZ, rate=rate, seconds=options.seconds, connections=64)
+    half, most = (sorted(column)[len(loads) // 2] for column in list(zip(*loads, strict=True))[1:])
+    steady = _load_steadily(address, options.seconds, STEADY / found.rows[1].wall)
+    share = steady.rate * found.rows[1].wall
     size, memory = (folder / what).stat().st_size, _read_memory(node)
     title = (
         f"{what}, {size:,} bytes, {CONNECTIONS} connections: p50 {half:.1f} ms, p99 {most:.1f} ms, "
-        f"{memory / 1e6:.0f} MB resident;\n  at {STEADY:.0%} of that rate ({steady['rate']:,.0f}/s): "
-        f"p50 {steady['p50']:.1f} ms, p99 {steady['p99']:.1f} ms"
+        f"{memory / 1e6:.0f} MB resident;\n  at {share:.0%} of that rate ({steady.rate:,.0f}/s, "
+        f"{STEADY_CONNECTIONS} connections): p50 {steady.half:.1f} ms, p99 {steady.most:.1f} ms"
     )
     return Comparison(title, rows)
-
-
-class Pace:
-    """Who asks at a steady rate, in a process of its own. Use as a context manager."""
-
-    def __enter__(self) -> Self:
-        command = [sys.executable, "-m", "bench.paced"]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
-        return self
-
-    def run(self, **job: object) -> dict[str, float]:
-        """The rate that was reached, and times in milliseconds."""
-        if self._process.stdin is None or self._process.stdout is None:
-            raise RuntimeError("the load has no pipes")
-        self._process.stdin.write(json.dumps(job) + "\n")
-        self._process.stdin.flush()
-        answer: dict[str, float] = json.loads(self._process.stdout.readline())
-        return answer
-
-    def __exit__(self, *failure: object) -> None:
-        self._process.kill()
-        self._process.communicate()
 
 
 def _tell_many(ledger: Path, port: int, node: int) -> Comparison:
@@ -155,26 +131,44 @@ def _listen(port: int) -> socket.socket:
     return listener
 
 
-def _load(address: str, pid: int, seconds: float, latencies: list[tuple[float, float]]) -> Sample:
-    """Runs wrk; seconds per answer, of the clock and of the server's processor."""
+class Load(NamedTuple):
+    """What wrk found."""
+
+    rate: float
+    """Answers a second."""
+    half: float
+    most: float
+    """Milliseconds that half of the answers, and 99 of 100, took at most."""
+
+
+def _load(address: str, pid: int, seconds: float, loads: list[Load]) -> Sample:
+    """As much as the server can; seconds per answer, of the clock and of the server's processor."""
     before = _read_cpu(pid)
-    command = [
-        "wrk",
-        "-t1",
-        f"-c{CONNECTIONS}",
-        f"-d{seconds:g}s",
-        "--latency",
-        "-H",
-        f"Accept: {SSZ}",
-        address,
-    ]
-    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
+    load, count = _run_wrk(address, seconds, CONNECTIONS)
+    loads.append(load)
+    return Sample(1 / load.rate, (_read_cpu(pid) - before) / count)
+
+
+def _load_steadily(address: str, seconds: float, rate: float) -> Load:
+    """About so many a second, of many who think in between."""
+    think = str(1e3 * STEADY_CONNECTIONS / rate)
+    script = ["-s", str(Path(__file__).with_name("steady.lua"))]
+    return _run_wrk(address, seconds, STEADY_CONNECTIONS, script, {"ANCHOR_BENCH_THINK": think})[0]
+
+
+def _run_wrk(
+    address: str, seconds: float, connections: int, script: Sequence[str] = (), more: Mapping[str, str] = {}
+) -> tuple[Load, int]:
+    """What wrk found, and the number of answers. Raises RuntimeError for answers that are none."""
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds:g}s", "--latency", *script]
+    command += ["-H", f"Accept: {SSZ}", address]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | more)  # noqa: S603
+    text = done.stdout
     count = int(re.findall(r"(\d+) requests in", text)[0])
     if "Non-2xx" in text or not count:
         raise RuntimeError(f"the server did not answer well:\n{text}")
-    latencies.append((_milliseconds(text, 50), _milliseconds(text, 99)))
     rate = float(re.findall(r"Requests/sec:\s+([0-9.]+)", text)[0])
-    return Sample(1 / rate, (_read_cpu(pid) - before) / count)
+    return Load(rate, _milliseconds(text, 50), _milliseconds(text, 99)), count
 
 
 def _milliseconds(text: str, percentile: int) -> float:
