@@ -19,7 +19,7 @@ def is_signed_by(
     """Whether the members on `seats` of a committee signed `message`.
 
     Where more than half of them did, their keys' sum is the committee's own `aggregate_pubkey` less the keys
-    of those who are absent: few are to be parsed (docs/decisions/0017). Where that does not verify, the
+    of those who are absent: few are to be parsed (docs/decisions/0018). Where that does not verify, the
     specification's way has the last word.
     """
     signers = [committee.pubkeys[seat] for seat in seats.get_set_indices()]
