@@ -118,6 +118,8 @@ def _look_at_keys(folder: Path) -> Finding:
     path = folder / KEYS
     if not path.exists() and (folder / FILE).exists():
         return _look_at_identity(folder)
+    if not path.exists() and _is_of_several(folder):
+        return Finding("keys", True, "none yet: the node draws its own when it first runs")
     try:
         decode_key_file(read_bounded(path, MAX_FILE_BYTES, "a key file"), str(path))
         with told_plainly(path, "read"):
@@ -126,6 +128,18 @@ def _look_at_keys(folder: Path) -> Finding:
         return Finding("keys", False, error.what, error.fix)
     fix = f"Run: chmod 600 {path}" if mode & ~PRIVATE else ""
     return Finding("keys", not fix, f"encrypted, mode {mode:04o}", fix)
+
+
+def _is_of_several(folder: Path) -> bool:
+    """Whether a network keeps the ledger in `folder`, whose nodes need no committee's seed."""
+    from anchor.node.folder import open_reader
+    from anchor.params import WALL_CLOCK
+
+    try:
+        with open_reader(folder) as chain:
+            return chain.genesis.clock == WALL_CLOCK
+    except AnchorError:
+        return False
 
 
 def _look_at_identity(folder: Path) -> Finding:
@@ -187,5 +201,5 @@ def _look_at_peer(folder: Path, url: str) -> Finding:
         fix = error.fix or "See that its node is up, and that this machine can reach it."
         return Finding("peer", False, f"{url}: {error.what}", fix)
     is_near = abs(met.offset_ms) <= MAX_SKEW_MS
-    what = f"{url}: {format_identity(met.peer)}, slot {met.status.head_slot}, clock {met.offset_ms:+} ms"
+    what = f"{url}: clock {met.offset_ms:+} ms, slot {met.status.head_slot}, {format_identity(met.peer)}"
     return Finding("peer", is_near, what, "" if is_near else "Set the clock, here or there.")

@@ -154,6 +154,14 @@ def start_like(folder: Path, other: Path) -> None:
     )
 
 
+def test_a_doctor_looks_before_the_first_start(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["doctor", "--ledger", str(folder), "--port", "0", "--json"])
+    findings = json.loads(capsys.readouterr().out)["result"]["findings"]
+    (keys,) = [one for one in findings if one["about"] == "keys"]
+    assert (keys["is_good"], keys["what"].split(":")[0]) == (True, "none yet")
+    assert not (folder / "identity").exists()
+
+
 async def test_a_doctor_meets_peers(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with open_site(folder, Clock(0.5)) as site:
         with open_reader(folder) as chain:
