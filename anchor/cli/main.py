@@ -111,6 +111,7 @@ def _build_program_parser() -> ArgumentParser:
     )
     parser.add_argument("command", nargs="?", metavar="COMMAND", help=SUPPRESS)
     parser.add_argument("--version", action="store_true", help="print the version and the code paths in use")
+    parser.add_argument("--json", action="store_true", help="print one JSON envelope instead of words")
     return parser
 
 

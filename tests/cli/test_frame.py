@@ -80,6 +80,8 @@ def test_wrong_usage_has_an_envelope(capsys: pytest.CaptureFixture[str]) -> None
 def test_version_names_the_paths_in_use(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert re.match(r"anchor \d+\.\d+\.\d+ \(hashing: .+, signatures: .+\)", capsys.readouterr().out)
+    assert main(["--version", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["result"].keys() == {"version", "hashing", "signatures"}
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
