@@ -23,6 +23,8 @@ anchor doctor --ledger net/ --peer https://node.example:8960
 DEFAULT_PORT: Final = 8960
 LOW_DISK: Final = 1 << 30
 """Bytes."""
+ROOM: Final = 61
+"""Columns of the table for what was found."""
 
 
 class Finding(NamedTuple):
@@ -50,13 +52,19 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
     rows = [
         ("ok" if finding.is_good else "WRONG", finding.about, printable(finding.what)) for finding in findings
     ]
-    fixes = [printable(f"{finding.about}: {finding.fix}") for finding in findings if finding.fix]
-    text = "\n".join([format_table(("", "WHAT", "FOUND"), rows), *([""] if fixes else []), *fixes])
+    notes = [printable(f"{finding.about}: {note}") for finding in findings if (note := _explain(finding))]
+    text = "\n".join([format_table(("", "WHAT", "FOUND"), rows), *([""] if notes else []), *notes])
     return Outcome(
         text,
         {"findings": [finding._asdict() for finding in findings]},
         0 if all(finding.is_good for finding in findings) else 1,
     )
+
+
+def _explain(finding: Finding) -> str:
+    """What to do; before it, what is wrong, where the table has no room for all of that."""
+    is_cut = not finding.is_good and len(finding.what) > ROOM
+    return " ".join(filter(None, (finding.what if is_cut else "", finding.fix)))
 
 
 def _look(folder: Path, options: Namespace) -> Iterator[Finding]:
