@@ -46,9 +46,10 @@ def _acquire(handle: int, folder: Path, patience: float, on_wait: Callable[[str]
             time.sleep(STEP)
         else:
             return
+    waited = f" after {patience:.0f} s" if patience else ""
     raise Unavailable(
-        f"{folder} is still in use by {_describe_holder(handle)} after {patience:.0f} s.",
-        fix="Try again when it is done.",
+        f"{folder} is still in use by {_describe_holder(handle)}{waited}.",
+        fix="Try again when it is done. If it is a node, stop it, or give entries to it with --node.",
     )
 
 

@@ -37,7 +37,7 @@ def test_a_second_holder_waits_and_then_gives_up(tmp_path: Path) -> None:
     notes: list[str] = []
     holder = _start_holder(tmp_path)
     with (
-        pytest.raises(Unavailable, match=rf"still in use by process {holder.pid} after 0 s"),
+        pytest.raises(Unavailable, match=rf"still in use by process {holder.pid} after 0 s\."),
         hold_folder(tmp_path, patience=0.2, on_wait=notes.append),
     ):
         pytest.fail("held twice")

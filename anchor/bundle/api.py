@@ -57,7 +57,7 @@ def verify(
     """
     trust = resolve_trust(trust) if isinstance(trust, str) else trust
     expected = _expect(trust, model, version, publisher, require_stage, max_age, allow_stale_trust)
-    file = find_bundle(path) if bundle is None else Path(bundle)
+    file = locate_bundle(path, bundle)
     try:
         evidence = _read_evidence(file, trust, expected, now)
         advance = progress(bytes_to_hash(evidence.manifest, only))
@@ -91,7 +91,7 @@ def open_verified(
     expected = _expect(trust, model, version, publisher, None, None, allow_stale_trust)
     if not expected.states_identity:
         raise Misuse(f"Nothing says who may publish {model}.", fix="Give publisher, or pin it in your trust.")
-    file = find_bundle(path) if bundle is None else Path(bundle)
+    file = locate_bundle(path, bundle)
     return open_files(path, _read_evidence(file, trust, expected, now).manifest, component=component)
 
 
@@ -99,6 +99,17 @@ def find_bundle(path: StrPath) -> Path:
     """A bundle's place beside its model: `model.anchor` in a folder, `FILE.anchor` beside a file."""
     given = Path(path)
     return given / BUNDLE_NAME if given.is_dir() else given.with_name(f"{given.name}.anchor")
+
+
+def locate_bundle(path: StrPath, bundle: StrPath | None) -> Path:
+    """The bundle that is given, or the place beside the model. Raises Unavailable where there is no model."""
+    if bundle is not None:
+        return Path(bundle)
+    with told_plainly(Path(path), "read"):
+        is_there = Path(path).exists()
+    if not is_there:
+        raise Unavailable(f"There is no model at {str(path)!r}.", fix="Give a file or a folder.")
+    return find_bundle(path)
 
 
 def read_bundle(file: Path) -> bytes:

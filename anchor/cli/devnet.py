@@ -117,12 +117,15 @@ def _status(options: Namespace, terminal: Terminal) -> Outcome:
             f"{sight.slot}" if sight.answers else "-",
             f"{sight.final_epoch}" if sight.answers else "-",
             sight.head[2:10] or "-",
-            sight.words,
         ]
         for sight in sights
     ]
-    table = format_table(["node", "state", "slot", "final", "head", "health"], rows)
-    return Outcome(table, {"nodes": [asdict(sight) for sight in sights]})
+    words: dict[str, list[str]] = {}
+    for sight in sights:
+        words.setdefault(sight.words, []).append(str(sight.number))
+    health = [f"{', '.join(numbers)}: {printable(said)}" for said, numbers in words.items()]
+    table = format_table(["node", "state", "slot", "final", "head"], rows)
+    return Outcome("\n".join([table, "", *health]), {"nodes": [asdict(sight) for sight in sights]})
 
 
 def _logs(options: Namespace, terminal: Terminal) -> Outcome:

@@ -23,6 +23,8 @@ anchor doctor --ledger net/ --peer https://node.example:8960
 DEFAULT_PORT: Final = 8960
 LOW_DISK: Final = 1 << 30
 """Bytes."""
+ROOM: Final = 61
+"""Columns of the table for what was found."""
 
 
 class Finding(NamedTuple):
@@ -50,13 +52,19 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
     rows = [
         ("ok" if finding.is_good else "WRONG", finding.about, printable(finding.what)) for finding in findings
     ]
-    fixes = [printable(f"{finding.about}: {finding.fix}") for finding in findings if finding.fix]
-    text = "\n".join([format_table(("", "WHAT", "FOUND"), rows), *([""] if fixes else []), *fixes])
+    notes = [printable(f"{finding.about}: {note}") for finding in findings if (note := _explain(finding))]
+    text = "\n".join([format_table(("", "WHAT", "FOUND"), rows), *([""] if notes else []), *notes])
     return Outcome(
         text,
         {"findings": [finding._asdict() for finding in findings]},
         0 if all(finding.is_good for finding in findings) else 1,
     )
+
+
+def _explain(finding: Finding) -> str:
+    """What to do; before it, what is wrong, where the table has no room for all of that."""
+    is_cut = not finding.is_good and len(finding.what) > ROOM
+    return " ".join(filter(None, (finding.what if is_cut else "", finding.fix)))
 
 
 def _look(folder: Path, options: Namespace) -> Iterator[Finding]:
@@ -118,6 +126,8 @@ def _look_at_keys(folder: Path) -> Finding:
     path = folder / KEYS
     if not path.exists() and (folder / FILE).exists():
         return _look_at_identity(folder)
+    if not path.exists() and _is_of_several(folder):
+        return Finding("keys", True, "none yet: the node draws its own when it first runs")
     try:
         decode_key_file(read_bounded(path, MAX_FILE_BYTES, "a key file"), str(path))
         with told_plainly(path, "read"):
@@ -126,6 +136,18 @@ def _look_at_keys(folder: Path) -> Finding:
         return Finding("keys", False, error.what, error.fix)
     fix = f"Run: chmod 600 {path}" if mode & ~PRIVATE else ""
     return Finding("keys", not fix, f"encrypted, mode {mode:04o}", fix)
+
+
+def _is_of_several(folder: Path) -> bool:
+    """Whether a network keeps the ledger in `folder`, whose nodes need no committee's seed."""
+    from anchor.node.folder import open_reader
+    from anchor.params import WALL_CLOCK
+
+    try:
+        with open_reader(folder) as chain:
+            return chain.genesis.clock == WALL_CLOCK
+    except AnchorError:
+        return False
 
 
 def _look_at_identity(folder: Path) -> Finding:
@@ -187,5 +209,5 @@ def _look_at_peer(folder: Path, url: str) -> Finding:
         fix = error.fix or "See that its node is up, and that this machine can reach it."
         return Finding("peer", False, f"{url}: {error.what}", fix)
     is_near = abs(met.offset_ms) <= MAX_SKEW_MS
-    what = f"{url}: {format_identity(met.peer)}, slot {met.status.head_slot}, clock {met.offset_ms:+} ms"
+    what = f"{url}: clock {met.offset_ms:+} ms, slot {met.status.head_slot}, {format_identity(met.peer)}"
     return Finding("peer", is_near, what, "" if is_near else "Set the clock, here or there.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from anchor.bundle.api import find_bundle, read_bundle
+from anchor.bundle.api import locate_bundle, read_bundle
 from anchor.bundle.evidence import Evidence, Expectations
 from anchor.bundle.trust import Trust
 from anchor.bundle.types import decode_bundle
@@ -32,10 +32,10 @@ def fetch_newer(
 ) -> Path:
     """Fetches the bundle of `model`, ORG/NAME@VERSION; returns the newest that is there then.
 
-    Raises Misuse without a version, RefusedModel for one that is revoked, Unavailable as the node does,
-    Malformed or Invalid for what proves nothing, where no other bundle is here.
+    Raises Misuse without a version, RefusedModel for one that is revoked, Unavailable as the node does, or
+    without a model, Malformed or Invalid for what proves nothing, where no other bundle is here.
     """
-    place = find_bundle(path) if bundle is None else Path(bundle)
+    place = locate_bundle(path, bundle)
     name, at, version = (model or "").partition("@")
     if not (at and version and "/" in name):
         raise Misuse("--url needs to know the version.", fix="Write --model ORG/NAME@VERSION.")

@@ -18,7 +18,7 @@ from anchor.errors import AnchorError, Misuse
 
 COMMANDS = {
     "hash": "hash a checkpoint: the roots of its weights and of its files",
-    "inspect": "show what a checkpoint holds, and whether training could resume from it",
+    "inspect": "show what a checkpoint holds, and whether training could resume",
     "diff": "compare two checkpoints, tensor by tensor and file by file",
     "verify": "check a model against its bundle, offline",
     "trust": "keep the checkpoints, networks and publishers that you trust",
@@ -29,7 +29,7 @@ COMMANDS = {
     "keys": "register, rotate and revoke who may sign in a publisher's name",
     "publish": "publish a checkpoint on a ledger and wait until it is final",
     "status": "show a ledger's finality and its newest models",
-    "log": "list what was published, approved, promoted and revoked, and who may",
+    "log": "list what was published, approved, promoted and revoked",
     "policy": "show or set who must approve before a model's versions move up",
     "approve": "approve that a version moves up",
     "promote": "move a version to another stage",
@@ -37,23 +37,23 @@ COMMANDS = {
     "node": "serve a ledger over HTTP, and take entries",
     "network": "found a network of several operators, and join it",
     "validator": "make keys that vote, and keep the record of what they signed",
-    "devnet": "run a network of real nodes on this machine, and try what it survives",
+    "devnet": "run a network on this machine, and try what it survives",
     "doctor": "check clock, port, disk, keys, native code, store and peers",
-    "db": "check that a ledger's store is what was written to it; make a network's anew",
+    "db": "check a ledger's store; make a network's anew",
     "export": "write a ledger's backup to one file",
     "import": "bring a ledger back from its backup",
-    "sync": "sync a beacon chain from a checkpoint that you trust, follow it, serve it",
-    "bitcoin": "check Bitcoin headers against the rules and the checkpoints in the code",
+    "sync": "sync a beacon chain from a checkpoint, follow it, serve it",
+    "bitcoin": "check Bitcoin headers: the rules, the checkpoints in the code",
     "vectors": "run the consensus specification's test vectors",
     "completion": "print a completion script for your shell",
 }
 DESCRIPTION = """\
-Check, offline, that a machine-learning model is exactly the one that was published,
-and that a network agreed on it.
+Check, offline, that a machine-learning model is exactly the one that was
+published, and that a network agreed on it.
 """
 EPILOG = """\
 example:
-  anchor verify model/ --bundle model.anchor --trust 0x…:12 --model org/name --publisher ed25519:…
+  anchor verify model/ --trust 0x…:12 --model org/name --publisher ed25519:…
 
 `anchor COMMAND --help` tells more, with examples.
 """
@@ -111,6 +111,7 @@ def _build_program_parser() -> ArgumentParser:
     )
     parser.add_argument("command", nargs="?", metavar="COMMAND", help=SUPPRESS)
     parser.add_argument("--version", action="store_true", help="print the version and the code paths in use")
+    parser.add_argument("--json", action="store_true", help="print one JSON envelope instead of words")
     return parser
 
 

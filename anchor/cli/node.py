@@ -25,9 +25,10 @@ serves. Stop it with SIGTERM or Ctrl-C.
 EXAMPLES = """
 anchor node --ledger ledger/ --passphrase-file phrase
 anchor node --ledger ledger/ --read-only --port 8961
-anchor node --ledger net/ --keystores net/validators --peer https://node.example:8960
+anchor node --ledger lab/ --keystores keys/ --peer https://node.example:8960
 anchor node --ledger new/ --join https://node.example:8960 --trust 0x…:12
-anchor node --ledger ledger/ --host 0.0.0.0 --tls-cert node.pem --tls-key node.key
+anchor node --ledger ledger/ --host 0.0.0.0 --tls-cert node.pem \\
+  --tls-key node.key
 """
 DEFAULT_PORT: Final = 8960
 DEFAULT_RATE: Final = 100.0

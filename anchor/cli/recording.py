@@ -132,7 +132,8 @@ class AtNode:
         seen = self.remote.look()
         entries = write(seen)
         seen.verify_entries(entries)
-        self._terminal.note(f"Waiting until {len(entries)} entries are final.")
+        count = "1 entry is" if len(entries) == 1 else f"{len(entries)} entries are"
+        self._terminal.note(f"Waiting until {count} final.")
         recorded = self.remote.record(entries)
         self._terminal.note(f"That it is final is the word of {printable(self.remote.url)}.")
         state = self.remote.look().state

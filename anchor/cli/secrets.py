@@ -118,5 +118,12 @@ def read_key(path: str, kind: str) -> KeyFile:
         raise Unavailable(f"There is no key {path}.", fix="Name its file, or make one with: anchor keygen")
     file = decode_key_file(read_bounded(Path(path), MAX_FILE_BYTES, "a key file"), path)
     if file.kind != kind:
-        raise Misuse(f"{path} is a {file.kind} key, and a {kind} key is needed.", fix="Give the other file.")
+        raise Misuse(
+            f"{path} is {_with_article(file.kind)} key, and {_with_article(kind)} key is needed.",
+            fix="Give the other file.",
+        )
     return file
+
+
+def _with_article(kind: str) -> str:
+    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"

@@ -43,7 +43,8 @@ counted: it never outweighs your root.
 EXAMPLES = """
 anchor sync http://127.0.0.1:5052 --trust 0x…:411392
 anchor sync https://a.example https://b.example --trust 0x…:411392 --follow
-anchor sync --state state.ssz --block block.ssz --trust 0x…:411392 --network mainnet
+anchor sync --state state.ssz --block block.ssz --trust 0x…:411392 \\
+  --network mainnet
 anchor sync http://127.0.0.1:5052 --trust 0x…:411392 --light --follow 3
 anchor sync http://127.0.0.1:5052 --trust 0x…:411392 --follow --serve 8080
 """
@@ -76,7 +77,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, metavar="DIR", help="keep the checkpoint here (anchor-sync)")
     parser.add_argument("--state", type=Path, metavar="FILE", help="a state's SSZ, in place of endpoints")
     parser.add_argument("--block", type=Path, metavar="FILE", help="the SSZ of the block that led to it")
-    parser.add_argument("--light", action="store_true", help="the light client alone: no state is loaded")
+    parser.add_argument("--light", action="store_true", help="the light client alone: nothing is kept")
     parser.add_argument(
         "--follow",
         type=int,

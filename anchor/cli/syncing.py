@@ -98,8 +98,8 @@ class _Sync:
         if self._options.light:
             follower, followed = await self._start_light(checkpoint)
             followed = await self._look(follower, followed, self._warn)
-            self._found.followed.append(follower.to_checkpoint(followed.finalized))
             self._settings.note("The bootstrap is the trusted block's.")
+            self._note_final(follower.to_checkpoint(followed.finalized))
         else:
             anchor = self._found.anchor = await self._sync_anchor(checkpoint)
             await asyncio.to_thread(keep, self._options, self._found)
@@ -195,8 +195,7 @@ class _Sync:
     async def _take(self, follower: Follower, followed: Followed) -> None:
         """Notes a newly final checkpoint; for those we serve, its block and state are loaded too."""
         newest = follower.to_checkpoint(followed.finalized)
-        self._found.followed.append(newest)
-        self._settings.note(f"{format_checkpoint(newest)} is final.")
+        self._note_final(newest)
         keep_followed(self._options, self._found, followed.finalized.beacon.slot)
         if self._node is None:
             return
@@ -211,6 +210,10 @@ class _Sync:
             self._node.publish(self._node.view.with_anchor(anchor))
         except AnchorError as error:
             self._settings.note(f"Its state cannot be served: {error.what}")
+
+    def _note_final(self, checkpoint: Checkpoint) -> None:
+        self._found.followed.append(checkpoint)
+        self._settings.note(f"{format_checkpoint(checkpoint)} is final.")
 
     def _warn(self, text: str) -> None:
         self._found.warnings.append(text)

@@ -169,7 +169,8 @@ def _propose(options: Namespace, terminal: Terminal) -> Outcome:
         f"  anchor validator consent {name} --network network.json \\\n"
         "    --keystores DIR -o CONSENT\n\n"
         "Then an administrator brings them in:\n\n"
-        f"  anchor validator admit {name} CONSENT … --key FILE --node URL"
+        f"  anchor validator admit {name} CONSENT … --key FILE --node URL \\\n"
+        "    --trust ROOT:EPOCH"
     )
     return Outcome(text, _show_proposal(proposal) | {"proposal": options.output})
 
@@ -248,7 +249,8 @@ def _exit(options: Namespace, terminal: Terminal) -> Outcome:
         remote.remote.send_exit(wish)
     indices = [int(wish.message.validator_index) for wish in wishes]
     text = (
-        f"{len(wishes)} validators ask to leave, by way of {printable(options.node)}.\n"
+        f"{'1 validator asks' if len(wishes) == 1 else f'{len(wishes)} validators ask'} to leave, "
+        f"by way of {printable(options.node)}.\n"
         "Keep their node up until they have left: they vote for some epochs yet, and can\n"
         "be slashed for longer. See their exit_epoch at /anchor/v1/validators/INDEX."
     )

@@ -12,6 +12,7 @@ from anchor.bundle.api import verify
 from anchor.bundle.trust import Trust, resolve_trust
 from anchor.bundle.verdict import REFUSED, VERIFIED, Verdict
 from anchor.cli.output import Outcome, Terminal, format_bytes, format_count, format_table, printable
+from anchor.consensus.bls import get_backend_name
 from anchor.errors import Misuse
 from anchor.ml.report import Answer, Damage, FilesReport
 from anchor.params import STAGES
@@ -35,6 +36,8 @@ UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 MAX_IGNORED: Final = 4
 """Ignored paths that are named; --json has them all."""
 MAX_ROWS: Final = 20
+UNCHECKED: Final = (Answer.MISSING, Answer.EXTRA)
+"""Answers that come without a look at the bytes."""
 """Findings that are listed; --json has them all."""
 WEIGHTS_EQUAL: Final = "The weights are the published ones. That is not enough: the files are not."
 COLORS: Final = {"verified": "green", "refused": "red", "incomplete": "yellow", "qualified": "yellow"}
@@ -63,6 +66,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace, terminal: Terminal) -> Outcome:
     """Verifies, and puts the verdict in words."""
     trust, bundle = resolve_trust(options.trust), options.bundle
+    if get_backend_name() != "pyblst":
+        terminal.note("Signatures are checked in pure Python, which takes seconds.")
+        terminal.note("Faster: pip install 'anchor-ledger[ledger]'")
     if options.url is not None:
         bundle = _fetch(options, trust, terminal)
     with ExitStack() as stack:
@@ -130,8 +136,10 @@ def _sum_up(verdict: Verdict) -> list[str]:
 
 
 def _describe_extent(files: FilesReport) -> str:
-    amount = format_bytes(files.bytes_hashed)
-    return f"{format_count(len(files.files), 'file')}, {format_count(len(files.tensors), 'tensor')}, {amount}"
+    """What there was to check: no file that is missing, none that is too much."""
+    found = [sum(one.answer not in UNCHECKED for one in ones) for ones in (files.files, files.tensors)]
+    counted = [format_count(count, what) for count, what in zip(found, ("file", "tensor"), strict=True)]
+    return ", ".join([*counted, format_bytes(files.bytes_hashed)])
 
 
 def _list_findings(files: FilesReport) -> list[str]:

@@ -12,7 +12,7 @@ from anchor.ml.formats.strict_json import parse
 from anchor.ml.lineage import Code, Dataset, Lineage, Parent, Privacy, Setting
 from anchor.ml.rules import verify_lineage
 
-_FIX: Final = "specs/02 §2.7 shows a whole lineage."
+_FIX: Final = f"A lineage has {', '.join(Lineage.fields)}; specs/02 §2.7 shows a whole one."
 _SETTINGS: Final = ("recipe", "hyperparameters", "metrics")
 
 Fields = dict[str, Any]

@@ -240,7 +240,8 @@ def _register(state: State, pen: Pen, author: Author, administrator: SigningKey 
             name = format_identity(author.identity)
             raise InvalidEntry(
                 f"This ledger knows no publisher {name}.",
-                fix=f"Let an administrator register it: anchor network register {name}",
+                fix=f"Let an administrator register it: anchor network register {name} "
+                "(or, where one operator keeps the ledger, that operator).",
             )
         registration = RegisterPublisher(root_key=author.identity)
         entries.append(pen.write(administrator.public.public_key, registration, (administrator,)))

@@ -80,6 +80,24 @@ def test_verify_names_the_tensor_and_the_chunk(
     assert all(len(line) <= 80 for line in text.splitlines() if line.startswith(("TAMPERED", "EXTRA")))
 
 
+def test_what_is_not_there_was_not_checked(
+    published: Published, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (model / "config.json").unlink()
+    (model / "more.json").write_text("{}")
+    assert main(["verify", str(model), *stated(published)]) == 1
+    assert "  checked    1 file, 2 tensors, " in capsys.readouterr().out
+
+
+def test_verify_says_that_it_will_take_its_time(
+    published: Published, model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (main(["verify", str(model), *stated(published)]), capsys.readouterr().err) == (0, "")
+    monkeypatch.setattr("anchor.cli.verify.get_backend_name", lambda: "py_ecc")
+    assert main(["verify", str(model), *stated(published)]) == 0
+    assert "pip install 'anchor-ledger[ledger]'" in capsys.readouterr().err
+
+
 def test_verify_says_alike_things_once(
     published: Published, model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -260,6 +260,8 @@ def test_what_is_not_there_is_raised(check: Callable[..., Verdict], model: Path,
         check(bundle=tmp_path / "nowhere.anchor")
     with pytest.raises(Unavailable):
         check(path=tmp_path / "nowhere", bundle=model / "model.anchor")
+    with pytest.raises(Unavailable, match="no model"):
+        check(path=tmp_path / "nowhere")
 
 
 def test_a_bundles_place_is_beside_the_model(tmp_path: Path) -> None:

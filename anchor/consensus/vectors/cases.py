@@ -71,7 +71,8 @@ def find_cases(root: Path, accept: Callable[[Case], bool] = lambda case: True) -
     if not cases:
         raise Misuse(
             f"There are no test vectors to run at {root}.",
-            fix="Name a folder at or above <preset>/<fork>/<runner>/<handler>/<suite>/<case>.",
+            fix="Name a folder at or above <preset>/<fork>/<runner>/<handler>/<suite>/<case>, "
+            "and a --filter that leaves some.",
         )
     return sorted(cases, key=str)
 

@@ -25,10 +25,12 @@ async def stream_events(bus: Bus, topics: frozenset[str], request: web.Request) 
         response = web.StreamResponse(headers={"Content-Type": EVENTS, "Cache-Control": "no-store"})
         response.enable_chunked_encoding()
         await response.prepare(request)
-        await response.write(b": what happens from now on\n\n")
         try:
+            await response.write(b": what happens from now on\n\n")
             while (event := await _wait(subscription.queue)) is not None:
                 await asyncio.wait_for(response.write(event), WRITE_SECONDS)
+        except ConnectionResetError:
+            pass  # the listener left
         except TimeoutError:
             request.protocol.force_close()
         return response

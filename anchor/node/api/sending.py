@@ -122,6 +122,8 @@ async def _send_parts(
     try:
         async for part in parts:
             await asyncio.wait_for(response.write(part), WRITE_SECONDS)
+    except ConnectionResetError:
+        pass  # the reader left
     except TimeoutError:
         request.protocol.force_close()
         if request.transport:

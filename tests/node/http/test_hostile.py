@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from anchor.node.api import answering, requests, sending
+from anchor.node.api import answering, listening, requests, sending
 from anchor.node.cache import Encoded
 from anchor.node.connections import Doors
 from anchor.node.limits import MAX_ADDRESSES, Buckets, group_address
@@ -225,3 +225,18 @@ async def test_long_bodies_are_read_a_few_at_a_time(site: Site) -> None:
     async with site.client.put(path, data=b"", headers={"Content-Type": SSZ}) as response:
         assert response.status == 503
     assert site.front.uploads == answering.MAX_UPLOADS
+
+
+@pytest.mark.parametrize("path", ["/openapi.json", "/anchor/v1/events"])
+async def test_who_leaves_in_the_middle_leaves_no_trace(
+    site: Site, path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(listening, "BEAT_SECONDS", 0.05)
+    for _ in range(5):
+        reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+        await reader.read(100)
+        writer.transport.abort()
+    await asyncio.sleep(0.5)
+    assert await _still_answers(site)
+    assert not [record for record in caplog.records if record.exc_info]

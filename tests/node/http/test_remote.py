@@ -133,7 +133,7 @@ async def test_who_is_no_administrator_registers_nobody(ask: Asker) -> None:
     code, envelope = await ask("network", "register", get_administrator(ask), "--key", "alice.key")
     assert (code, envelope["error"]["what"]) == (
         2,
-        "alice.key is a signing key, and a administrator key is needed.",
+        "alice.key is a signing key, and an administrator key is needed.",
     )
     code, envelope = await ask("network", "register", get_administrator(ask), "--key", "admin.key")
     assert (code, envelope["error"]["kind"]) == (1, "InvalidEntry")

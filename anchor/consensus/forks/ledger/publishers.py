@@ -35,7 +35,7 @@ def verify_register_publisher(context: Context, body: RegisterPublisher) -> None
     """Raises InvalidEntry, or InvalidSignature for an unsafe key, unless this root key is new here."""
     require_point(body.root_key, "root key")
     if find_publisher(context.state, body.root_key) is not None:
-        raise InvalidEntry(f"Publisher 0x{body.root_key.hex()} is registered already.")
+        raise InvalidEntry(f"Publisher {format_identity(body.root_key)} is registered already.")
     require_room(len(context.state.publishers), MAX_PUBLISHERS, "publishers")
 
 
