@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -10,7 +9,13 @@ from anchor.bundle.evidence import Evidence, Expectations
 from anchor.bundle.finality import Seats, Tally
 from anchor.bundle.trust import Trust
 from anchor.consensus.schemes import SCHEME_NAMES
-from anchor.consensus.text import format_checkpoint, format_identity, format_time_exactly, get_stage_name
+from anchor.consensus.text import (
+    format_checkpoint,
+    format_identity,
+    format_time,
+    format_time_exactly,
+    get_stage_name,
+)
 from anchor.errors import AnchorError
 from anchor.ml.report import Answer, FilesReport
 
@@ -168,11 +173,6 @@ def _describe_seats(seats: tuple[Seats, ...]) -> Iterator[str]:
         updates = "" if len(seats) == 1 else f", in the weakest of {len(seats)} updates"
         signed = f"signatures of {weakest.signed} of {weakest.seats} seats of the sync committee"
         yield f"{signed}, held by {weakest.keys} keys{updates}"
-
-
-def format_time(timestamp: int) -> str:
-    """A Unix time in words, UTC."""
-    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(timestamp))
 
 
 def _get_answers(files: FilesReport) -> set[Answer]:

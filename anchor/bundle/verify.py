@@ -58,7 +58,13 @@ from anchor.consensus.entries import (
 )
 from anchor.consensus.hardcoded import TABLES, Table, get_table
 from anchor.consensus.presets import LEDGER
-from anchor.consensus.text import format_checkpoint, format_duration, format_identity, get_stage_name
+from anchor.consensus.text import (
+    format_checkpoint,
+    format_duration,
+    format_identity,
+    format_time,
+    get_stage_name,
+)
 from anchor.consensus.weak_subjectivity import compute_expiry_by_timestamp
 from anchor.errors import (
     InvalidEvidence,
@@ -260,7 +266,10 @@ def _verify_identity(status: Status, expected: Expectations) -> None:
     """Steps 10 and 11 (rules 1, 2)."""
     model, version = status.version.model.decode(), status.version.version.decode()
     if status.version.revoked:
-        raise RefusedModel(f"{model}@{version} was revoked by its publisher.", fix="Use another version.")
+        when = format_time(status.timestamp)
+        raise RefusedModel(
+            f"{model}@{version} was revoked by its publisher (as of {when}).", fix="Use another version."
+        )
     if expected.model not in (None, model):
         raise RefusedModel(f"The bundle is of {model}@{version}, not of {expected.model}.")
     if expected.version not in (None, version):

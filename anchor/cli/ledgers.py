@@ -6,7 +6,6 @@ import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Final
@@ -199,8 +198,3 @@ class Watch:
     def _draw(self, text: str) -> None:
         if not self._terminal.as_json:
             self._terminal.err.write(text)
-
-
-def format_time(seconds: int) -> str:
-    """A Unix time for people, in UTC."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")

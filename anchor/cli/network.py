@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from anchor.cli.actions import Takes, add_action, require_action
-from anchor.cli.ledgers import add_node_options, format_time, open_node, parse_count
+from anchor.cli.ledgers import add_node_options, open_node, parse_count
 from anchor.cli.output import Outcome, Terminal, format_table, printable
 from anchor.cli.secrets import add_passphrase_option, unlock_administrator
 from anchor.errors import Misuse
@@ -148,13 +148,15 @@ def _read_start(text: str | None, now: int) -> int:
 
 
 def _describe_network(founded: Founded, terminal: Terminal) -> str:
+    from anchor.consensus.text import format_time
+
     result = _to_result(founded)
     total = sum([count for _, count in founded.operators])
     rows = [(printable(name), str(count), f"{count / total:.0%}") for name, count in founded.operators]
     lines = [
         f"network     {terminal.paint(result['network_id'], 'bold')}",
         f"checkpoint  {result['checkpoint']}",
-        f"starts      {format_time(founded.genesis.genesis_time)} UTC",
+        f"starts      {format_time(founded.genesis.genesis_time)}",
         "",
         format_table(("OPERATOR", "VALIDATORS", "STAKE"), rows),
     ]

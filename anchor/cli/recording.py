@@ -134,7 +134,7 @@ class AtNode:
         seen.verify_entries(entries)
         count = "1 entry is" if len(entries) == 1 else f"{len(entries)} entries are"
         self._terminal.note(f"Waiting until {count} final.")
-        recorded = self.remote.record(entries)
+        recorded = self.remote.record(entries, self._terminal.note)
         self._terminal.note(f"That it is final is the word of {printable(self.remote.url)}.")
         state = self.remote.look().state
         positions = tuple([position for position, _ in recorded])
@@ -146,7 +146,7 @@ class AtNode:
         pending = find_pending(seen, publication)
         with self.remote.bringing_manifest(publication.manifest_root, manifest):
             if pending is not None and pending.manifest_root == publication.manifest_root:
-                final = self.remote.finish(pending.entry)
+                final = self.remote.finish(pending.entry, self._terminal.note)
             else:
                 final = self.record(lambda now: write_publication(now, author, None, publication)).final
         name, version = publication.model.decode(), publication.version.decode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any, Final
 
-from anchor.cli.ledgers import add_last_option, add_ledger_option, format_time, get_folder
+from anchor.cli.ledgers import add_last_option, add_ledger_option, get_folder
 from anchor.cli.output import Outcome, Terminal, format_table, printable
 from anchor.cli.plain import keys_count, show_approvals
 
@@ -91,6 +91,8 @@ def _to_result(status: Status, operators: int | None) -> dict[str, Any]:
 
 
 def _describe(result: dict[str, Any], status: Status, terminal: Terminal) -> str:
+    from anchor.consensus.text import format_time
+
     role = "" if status.may_sign else "; a copy that only reads"
     waiting, operators = status.entries - status.final_entries, result["operators"]
     when = "until something more is recorded" if operators == 1 else "yet"
@@ -102,7 +104,7 @@ def _describe(result: dict[str, Any], status: Status, terminal: Terminal) -> str
         f"network    0x{status.network_id.hex()}",
         f"genesis    {result['genesis']}",
         f"final      {result['finalized']}",
-        f"newest     slot {status.slot}, epoch {status.epoch}, {format_time(status.timestamp)} UTC",
+        f"newest     slot {status.slot}, epoch {status.epoch}, {format_time(status.timestamp)}",
         f"entries    {status.entries}{pending}",
     ]
     versions = result["versions"]

@@ -97,7 +97,7 @@ def _format_table(results: list[Result]) -> str:
         for (preset, fork, runner, handler), counter in _count(results).items()
     ]
     cells = [[printable(cell) for cell in row] for row in rows]
-    return format_table(["fork", "handler", *STATUSES], cells, width=100)
+    return format_table(["fork", "handler", *STATUSES], cells)
 
 
 def _format_failure(result: Result) -> str:

@@ -36,9 +36,9 @@ UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 MAX_IGNORED: Final = 4
 """Ignored paths that are named; --json has them all."""
 MAX_ROWS: Final = 20
+"""Findings that are listed; --json has them all."""
 UNCHECKED: Final = (Answer.MISSING, Answer.EXTRA)
 """Answers that come without a look at the bytes."""
-"""Findings that are listed; --json has them all."""
 WEIGHTS_EQUAL: Final = "The weights are the published ones. That is not enough: the files are not."
 COLORS: Final = {"verified": "green", "refused": "red", "incomplete": "yellow", "qualified": "yellow"}
 

@@ -61,6 +61,11 @@ def get_stage_name(stage: int) -> str:
     return names[0] if names else f"stage {stage}"
 
 
+def format_time(timestamp: int) -> str:
+    """A Unix time for people, UTC."""
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(timestamp))
+
+
 def format_time_exactly(timestamp: int) -> str:
     """A Unix time for programs (RFC 3339), UTC."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(timestamp))

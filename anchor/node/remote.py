@@ -8,7 +8,7 @@ That an entry is final is the node's word, until a bundle proves it.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -44,6 +44,7 @@ HEAD_START: Final = 1.0
 """Seconds in which a node has judged an entry, before it is given the next one."""
 POLL: Final = 2.0
 """Seconds between two tries."""
+TELL_SECONDS: Final = 8.0
 PATIENCE: Final = 90.0
 """Seconds for one answer: a node waits a minute for an entry to be final."""
 PATIENT_EPOCHS: Final = 8
@@ -147,9 +148,12 @@ class Remote:
 
     # What changes it
 
-    def record(self, entries: Sequence[SignedEntry]) -> list[tuple[int, Checkpoint]]:
+    def record(
+        self, entries: Sequence[SignedEntry], on_wait: Callable[[str], None]
+    ) -> list[tuple[int, Checkpoint]]:
         """Gives entries to the node, and waits until it says that they are final: where, and by what.
 
+        While that takes long, `on_wait` is told now and then how the ledger stands.
         Raises InvalidEntry when the ledger refuses one, Misuse when the node takes none, Unavailable when
         they are not final in time: they may become it later.
         """
@@ -161,7 +165,18 @@ class Remote:
                 done, _ = wait(waiting[-1:], HEAD_START)
                 if done and waiting[-1].exception() is not None:
                     break
+            while wait(waiting, TELL_SECONDS).not_done:
+                on_wait(self._tell())
             return [future.result() for future in waiting]
+
+    def _tell(self) -> str:
+        """How the ledger stands, for whoever waits."""
+        try:
+            status = self._get("status")
+            head, final = status["head"], parse_checkpoint(status["finalized"])
+            return f"Slot {int(head['slot'])}, epoch {int(head['epoch'])}; final is epoch {final.epoch}."
+        except (AnchorError, KeyError, TypeError, ValueError):
+            return "The node does not say how its ledger stands."
 
     def _record_one(self, entry: SignedEntry, end: float) -> tuple[int, Checkpoint]:
         body, trouble = schema_of(SignedEntry).encode(entry), ""
@@ -180,14 +195,14 @@ class Remote:
             fix=f"It may become it: see {self.url}/health, and try again when that is good.",
         )
 
-    def finish(self, position: int) -> Checkpoint:
+    def finish(self, position: int, on_wait: Callable[[str], None]) -> Checkpoint:
         """Waits until an entry that is recorded is final. Raises as `record`."""
         document = self._get(f"entries/{position}")
         try:
             entry = from_json(schema_of(SignedEntry), document["entry"])
         except (KeyError, MalformedSSZ):
             raise MalformedAnswer(f"{self.url} sent no entry.", fix="Ask another node.") from None
-        [(_, final)] = self.record([entry])
+        [(_, final)] = self.record([entry], on_wait)
         return final
 
     @contextmanager

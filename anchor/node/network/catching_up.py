@@ -77,6 +77,14 @@ class CatchingUp:
         """Whether votes and blocks are worth making: not upon a head that is about to be left behind."""
         return self._time() >= self._duties_from
 
+    @property
+    def words(self) -> str:
+        """How far it has come, in a sentence; empty when this node is where its peers are."""
+        if self.syncer.is_running:
+            slot = self._runner.stand.status.head_slot
+            return f"It catches up with its peers: slot {slot} of {self.syncer.target_slot}."
+        return "" if self.may_do_duties else "It has just started, and asks its peers how the ledger stands."
+
     def on_status(self, peer: bytes, status: PeerStatus) -> None:
         """A peer said how it stands."""
         self.syncer.on_status(peer, status)

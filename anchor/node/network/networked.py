@@ -207,11 +207,13 @@ class Networked:
     # How it goes
 
     def judge_health(self, health: Health) -> Health:
-        """A verdict on finality, and what is wrong with store, clock, votes or peers."""
+        """A verdict on finality, and what is wrong with store, clock, votes or peers, or this node lacks."""
         company, progress = self._driver.company, self._progress
-        count = len(company.links.all)
+        count, behind = len(company.links.all), self._driver.catching_up.words
         wrong = [self._runner.trouble, company.clocks.get_words()]
-        if not health.is_good or not progress.is_final:
+        if behind and not health.is_good:
+            wrong.append(behind)  # whether the network goes on is not known here yet
+        elif not health.is_good or not progress.is_final:
             wrong.append(health.words if progress.is_final else progress.words)
         if not count and self._settings.listed and asyncio.get_running_loop().time() > self._lonely_from:
             wrong.append("No peer is connected. See that their nodes are up, and can be reached.")

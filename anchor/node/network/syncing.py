@@ -109,6 +109,11 @@ class Syncer:
         return self._target is not None
 
     @property
+    def target_slot(self) -> int:
+        """Of the head to which the run goes; 0 without one."""
+        return 0 if self._target is None else int(self._target.head_slot)
+
+    @property
     def target_root(self) -> bytes:
         """The head to which the run goes; empty without one."""
         return b"" if self._target is None else bytes(self._target.head_root)
