@@ -98,7 +98,7 @@ class Connection(web.RequestHandler):
             self._slow = None
 
     def log_exception(self, *args: Any, exc_info: BaseException | None = None, **more: Any) -> None:
-        """Logs a fault of ours. Requests that are none, and askers who leave, are no news: anyone makes them."""
+        """Logs a fault of ours. Requests that are none, and askers who leave, are no news."""
         if not isinstance(exc_info, HttpProcessingError | ConnectionError):
             super().log_exception(*args, exc_info=exc_info, **more)
 
