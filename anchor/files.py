@@ -233,5 +233,16 @@ def told_plainly(path: Path, verb: str = "written") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-        raise Unavailable(f"{path} cannot be {verb}: {reason}.") from None
+        raise Unavailable(f"{path} cannot be {verb}: {_get_reason(error)}.") from None
+
+
+def explain(error: OSError) -> Unavailable:
+    """What the operating system refused where nobody can say more."""
+    place = "" if error.filename is None else f" {error.filename}"
+    return Unavailable(
+        f"The system refuses{place}: {_get_reason(error)}.", fix="Check the names that you gave."
+    )
+
+
+def _get_reason(error: OSError) -> str:
+    return (error.strerror or type(error).__name__).lower()
