@@ -185,13 +185,31 @@ def _is_taken(path: Path) -> Misuse:
     return Misuse(f"{path} is there already, and is not an empty folder.", fix="Choose another folder.")
 
 
-def read_bounded(path: Path, limit: int, what: str) -> bytes:
-    """The contents of `path`. Raises Misuse when it has more than `limit` bytes, Unavailable when missing."""
-    with told_plainly(path, "read"), path.open("rb") as file:
-        data = file.read(limit + 1)
-    if len(data) > limit:
+def read_bounded(path: Path, limit: int, what: str, *, may_be_pipe: bool = False) -> bytes:
+    """The contents of `path`, a regular file unless it `may_be_pipe`.
+
+    Raises Misuse when it has more than `limit` bytes, Unavailable when it is missing or of another kind.
+    """
+    with told_plainly(path, "read"), path.open("rb") if may_be_pipe else open_regular(path) as file:
+        is_too_large = os.fstat(file.fileno()).st_size > limit
+        data = b"" if is_too_large else file.read(limit + 1)
+    if is_too_large or len(data) > limit:
         raise Misuse(f"{path} is too large to be {what}: more than {limit} bytes.")
     return data
+
+
+@contextmanager
+def open_regular(path: Path) -> Iterator[BinaryIO]:
+    """The regular file at `path`, to be read. Raises Unavailable for all else, and waits for no FIFO."""
+    with told_plainly(path, "read"), open(path, "rb", opener=_open_without_waiting) as file:
+        if not S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise Unavailable(f"{path} is not a regular file.", fix="Give a copy of it in a file.")
+        yield file
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    """Opens a FIFO at once too: whoever made the folder that a file is in may have put one there."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
 
 
 def _sync(file: BinaryIO) -> None:
@@ -215,5 +233,16 @@ def told_plainly(path: Path, verb: str = "written") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-        raise Unavailable(f"{path} cannot be {verb}: {reason}.") from None
+        raise Unavailable(f"{path} cannot be {verb}: {_get_reason(error)}.") from None
+
+
+def explain(error: OSError) -> Unavailable:
+    """What the operating system refused where nobody can say more."""
+    place = "" if error.filename is None else f" {error.filename}"
+    return Unavailable(
+        f"The system refuses{place}: {_get_reason(error)}.", fix="Check the names that you gave."
+    )
+
+
+def _get_reason(error: OSError) -> str:
+    return (error.strerror or type(error).__name__).lower()

@@ -29,8 +29,9 @@ def hold_folder(folder: Path, *, patience: float, on_wait: Callable[[str], None]
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
     try:
         _acquire(handle, folder, patience, on_wait)
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, b"%d\n" % os.getpid(), 0)
+        with told_plainly(path):
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, b"%d\n" % os.getpid(), 0)
         yield
     finally:
         os.close(handle)  # lets the lock go

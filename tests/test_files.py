@@ -107,6 +107,24 @@ def test_reading_is_bounded(tmp_path: Path) -> None:
         read_bounded(tmp_path / "none", 10, "a key")
 
 
+def test_only_a_regular_file_is_read_and_no_pipe_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(Unavailable, match="pipe is not a regular file"):
+        read_bounded(tmp_path / "pipe", 10, "a key")
+    with pytest.raises(Unavailable, match="cannot be read: is a directory"):
+        read_bounded(tmp_path, 10, "a key")
+    with pytest.raises(Unavailable, match="null is not a regular file"):
+        read_bounded(Path(os.devnull), 10, "a key")
+
+
+def test_a_pipe_is_read_where_one_may_be(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"secret")
+    os.close(writing)
+    assert read_bounded(Path(f"/dev/fd/{reading}"), 10, "a passphrase's file", may_be_pipe=True) == b"secret"
+    os.close(reading)
+
+
 def test_where_one_stands_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(Misuse, match="the folder that you are in"), new_folder(Path()):

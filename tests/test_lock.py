@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -90,3 +91,15 @@ def test_a_lock_that_was_taken_away_does_not_make_two_histories(tmp_path: Path, 
             with pytest.raises(Unavailable, match="Another process has written"):
                 first.record([])
             assert len(list(second.chain.get_blocks())) == 16, "one history, of which no block is missing"
+
+
+def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", refuse)
+    with (
+        pytest.raises(Unavailable, match="lock cannot be written: no space left on device"),
+        hold_folder(tmp_path, patience=0, on_wait=pytest.fail),
+    ):
+        pass

@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 from anchor.bundle.evidence import Evidence, Expectations
@@ -17,7 +16,7 @@ from anchor.bundle.verify import verify_bundle
 from anchor.consensus.entries import require_model, require_version
 from anchor.consensus.text import encode_name, format_identity, parse_identity, parse_stage
 from anchor.errors import Invalid, InvalidEntry, Misuse, Unavailable, Unsafe
-from anchor.files import told_plainly
+from anchor.files import open_regular, told_plainly
 from anchor.ml.leaves import Progress
 from anchor.ml.verify import bytes_to_hash, check_files
 
@@ -117,15 +116,8 @@ def read_bundle(file: Path) -> bytes:
     if not file.exists():
         fix = "Name it with --bundle, or make one: anchor bundle --help"
         raise Unavailable(f"There is no bundle {file}.", fix=fix)
-    with told_plainly(file, "read"), open(file, "rb", opener=_open_without_waiting) as handle:
-        if not S_ISREG(os.fstat(handle.fileno()).st_mode):
-            raise Unavailable(f"The bundle {file} is not a regular file.", fix="Give a copy of it in a file.")
+    with open_regular(file) as handle:
         return handle.read(MAX_BUNDLE_BYTES + 1)
-
-
-def _open_without_waiting(path: str, flags: int) -> int:
-    """Opens a FIFO at once too: in a model's folder, whoever made the folder may have put one there."""
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _read_evidence(file: Path, trust: Trust, expected: Expectations, now: int | None) -> Evidence:

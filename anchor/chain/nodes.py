@@ -135,7 +135,7 @@ def _ask(
         except HTTPError as error:
             with error:
                 yield error, _explain(error)  # type: ignore[misc]  # it is a response, too
-    except (URLError, HTTPException, OSError) as error:
+    except (URLError, HTTPException, OSError, UnicodeError) as error:
         reason = getattr(error, "reason", None) or error
         raise Unavailable(f"{url} does not answer: {reason}.", fix="Try another node.") from None
 

@@ -13,7 +13,7 @@ from anchor.consensus.bitcoin.header import HEADER_SIZE, format_hash
 from anchor.consensus.bitcoin.network import MAINNET
 from anchor.consensus.bitcoin.run import Run, verify_run
 from anchor.errors import MalformedHeader, Misuse
-from anchor.files import told_plainly
+from anchor.files import open_regular, told_plainly
 
 HELP = """\
 Check a file of Bitcoin headers (80 bytes each, one after the other): links,
@@ -84,7 +84,7 @@ def _get_size(path: Path) -> int:
 
 
 def _read_pieces(path: Path, advance: Progress) -> Iterator[bytes]:
-    with told_plainly(path, "read"), path.open("rb") as file:
+    with open_regular(path) as file:
         while piece := file.read(PIECE):
             yield piece
             advance(len(piece))

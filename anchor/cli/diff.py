@@ -56,12 +56,12 @@ def _load(path: str, terminal: Terminal) -> Manifest:
 
 
 def _is_manifest(path: Path) -> bool:
-    from anchor.files import told_plainly
+    from anchor.files import open_regular
     from anchor.ml.manifest import MANIFEST_HEAD
 
     if not path.is_file():
         return False
-    with told_plainly(path, "read"), path.open("rb") as file:
+    with open_regular(path) as file:
         return file.read(len(MANIFEST_HEAD)) == MANIFEST_HEAD
 
 

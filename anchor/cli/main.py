@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 from anchor import __version__
 from anchor.cli.output import Outcome, Terminal, printable
 from anchor.errors import AnchorError, Misuse
+from anchor.files import explain
 
 COMMANDS = {
     "hash": "hash a checkpoint: the roots of its weights and of its files",
@@ -133,6 +134,10 @@ def main(argv: list[str] | None = None) -> int:
         if "--debug" in arguments:
             raise
         return terminal.show_error(command, error)
+    except OSError as error:  # of a name that was given: too long, or in a folder that is not ours
+        if "--debug" in arguments:
+            raise
+        return terminal.show_error(command, explain(error))
     except KeyboardInterrupt:
         return terminal.show_interrupt()
 

@@ -98,7 +98,7 @@ class Terminal:
             details = {"kind": type(error).__name__, "what": error.what, "fix": error.fix}
             self.out.write(f"{_format_envelope(command, error.exit_code, None, details)}\n")
             return error.exit_code
-        name = f"anchor {command}" if command else "anchor"
+        name = f"anchor {printable(command)}" if command else "anchor"
         lines = [f"{name}: {printable(error.what)}", *([printable(error.fix)] if error.fix else [])]
         self.err.write("\n".join([*lines, ""]))
         return error.exit_code

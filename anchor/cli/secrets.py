@@ -76,7 +76,7 @@ def find_passphrase(path: str | None, variables: tuple[str, ...]) -> str:
         return next((os.environ[name] for name in variables if os.environ.get(name)), "")
     from anchor.files import read_bounded
 
-    data = read_bounded(Path(path), MAX_PASSPHRASE_BYTES, "a passphrase's file")
+    data = read_bounded(Path(path), MAX_PASSPHRASE_BYTES, "a passphrase's file", may_be_pipe=True)
     try:
         line = data.decode().split("\n", 1)[0].rstrip("\r")
     except UnicodeDecodeError:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from anchor.merkle.hashing import hash_leaves, sha256
 from anchor.ml.anchored import Anchored
 from anchor.ml.check import Checked
-from anchor.ml.formats import HEAD_BYTES, LFS_PREFIX, content_word
+from anchor.ml.formats import HEAD_BYTES, LFS_PREFIX, UNFETCHED, content_word
 from anchor.ml.formats.reading import read_up_to
 from anchor.ml.leaves import CHUNK_SIZE
 from anchor.ml.manifest import compute_notes_root
@@ -63,13 +63,12 @@ def parse_lfs_pointer(head: bytes, size: int) -> LFSPointer | None:
 
 
 def _about_pointer(pointer: LFSPointer, anchored: Anchored, reference: int | None) -> str:
-    start = "It is a Git LFS pointer: the file itself was not fetched (`git lfs pull` does)."
     if pointer.size != anchored.file.size:
-        return f"{start} It points at another file, of {pointer.size} bytes."
+        return f"{UNFETCHED} It points at another file, of {pointer.size} bytes."
     digest = _plain_digest(anchored, reference)
     if digest is None:
-        return f"{start} It points at a file of the right size."
-    return f"{start} It points at {'the right' if digest == pointer.oid else 'another'} file."
+        return f"{UNFETCHED} It points at a file of the right size."
+    return f"{UNFETCHED} It points at {'the right' if digest == pointer.oid else 'another'} file."
 
 
 def _plain_digest(anchored: Anchored, reference: int | None) -> bytes | None:

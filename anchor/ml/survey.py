@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from anchor.errors import MalformedFile, MissingFile, Misuse, Unsafe
 from anchor.ml.components import find_twice
-from anchor.ml.formats import HEAD_BYTES, content_word, declared_format, find_format
+from anchor.ml.formats import HEAD_BYTES, LFS_PREFIX, UNFETCHED, content_word, declared_format, find_format
 from anchor.ml.formats.index import MAX_INDEX_BYTES, ShardIndex, check_index, is_index, read_index
 from anchor.ml.formats.layout import Layout
 from anchor.ml.formats.reading import read_at, read_up_to
@@ -81,7 +81,7 @@ def survey_file(fd: int, path: str) -> tuple[Surveyed, list[Finding]]:
     form = find_format(path, head, size)
     opaque = Surveyed(path, size, "", None, content)
     if form is None:
-        return opaque, []
+        return opaque, [Finding(Answer.MISSING, path, UNFETCHED)] if head.startswith(LFS_PREFIX) else []
     try:
         layout = form.read(read_at(fd), size)
     except MalformedFile as error:

@@ -23,7 +23,7 @@ from anchor.consensus.forks.ledger import Ledger
 from anchor.consensus.forks.ledger.genesis import compute_config
 from anchor.consensus.presets import LEDGER
 from anchor.errors import InvalidTransition, MalformedFile, MalformedSSZ
-from anchor.files import PRIVATE, new_file, new_folder, read_bounded, told_plainly, write_new
+from anchor.files import PRIVATE, new_file, new_folder, open_regular, read_bounded, write_new
 from anchor.merkle.container import Container
 from anchor.merkle.scope import schema_of
 from anchor.merkle.ssz import Schema
@@ -131,7 +131,7 @@ def import_ledger(
     Its store is a file there, or in the database at `url`. Raises Misuse when `folder` holds anything,
     MalformedFile for what is no whole backup, Invalid for blocks that break a rule. Then there is no folder.
     """
-    with told_plainly(path, "read"), path.open("rb") as file, new_folder(folder) as staged:
+    with open_regular(path) as file, new_folder(folder) as staged:
         records = _read_records(file, path, progress)
         header, ledger = _read_header(records, path)
         state = ledger.initialize_ledger_state(header.genesis)

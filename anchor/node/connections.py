@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 
 MAX_CONNECTIONS: Final = 4096
 MAX_PER_ADDRESS: Final = 2048
@@ -19,6 +20,9 @@ MAX_TARGET: Final = 1 << 15
 """Bytes of a request's first line: two names of 1,024 characters, each escaped, and the rest."""
 KEEPALIVE_SECONDS: Final = 60.0
 """That a connection may be idle between two requests."""
+
+WRITE_SECONDS: Final = 20.0
+"""In which what waits to be sent must have been read, but for the 16 KiB that the transport keeps at hand."""
 
 
 @dataclass(slots=True)
@@ -45,7 +49,10 @@ class Doors:
 
 
 class Connection(web.RequestHandler):
-    """A server's side of a connection that was let in for `address`; closed when no whole request comes."""
+    """A server's side of a connection that was let in for `address`.
+
+    Closed when no whole request comes, or when answers are not read.
+    """
 
     def __init__(self, server: web.Server, doors: Doors, address: str) -> None:
         self._clock = asyncio.get_running_loop()
@@ -59,6 +66,7 @@ class Connection(web.RequestHandler):
         )
         self._doors, self._address = doors, address
         self._timer: asyncio.TimerHandle | None = None
+        self._slow: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Starts to wait for the first request's head."""
@@ -70,7 +78,29 @@ class Connection(web.RequestHandler):
         """Makes room for another."""
         self._doors.leave(self._address)
         self.greet()
+        self._forgive()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Starts to wait for a slow reader, whatever is being sent."""
+        super().pause_writing()
+        if self._slow is None and self.transport is not None:
+            self._slow = self._clock.call_later(WRITE_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """It has read."""
+        self._forgive()
+        super().resume_writing()
+
+    def _forgive(self) -> None:
+        if self._slow is not None:
+            self._slow.cancel()
+            self._slow = None
+
+    def log_exception(self, *args: Any, exc_info: BaseException | None = None, **more: Any) -> None:
+        """Logs a fault of ours. Requests that are none, and askers who leave, are no news."""
+        if not isinstance(exc_info, HttpProcessingError | ConnectionError):
+            super().log_exception(*args, exc_info=exc_info, **more)
 
     def greet(self) -> None:
         """A whole request came: the connection may stay."""

@@ -14,6 +14,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from anchor.errors import Misuse, Unavailable
+from anchor.files import open_regular
 from anchor.node.api.answering import Front
 from anchor.node.app import build_app
 from anchor.node.connections import MAX_CONNECTIONS, Doors
@@ -128,7 +129,10 @@ async def _watch_health(node: Node) -> None:
 
 
 def load_tls(certificate: Path, key: Path) -> ssl.SSLContext:
-    """A server's side of TLS 1.2 or newer. Raises Misuse for files that do not fit."""
+    """A server's side of TLS 1.2 or newer. Raises Misuse for files that do not fit, Unavailable for none."""
+    for path in (certificate, key):
+        with open_regular(path):
+            pass  # OpenSSL would wait for a FIFO
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+import anchor.chain.beacon.endpoint
 from anchor.chain.beacon.endpoint import follow_redirect, parse_endpoint
 from anchor.chain.beacon.sync import Settings, survey, sync_checkpoint
 from anchor.errors import AnchorError, MalformedAnswer, Misuse
@@ -133,3 +134,11 @@ def test_addresses_are_joined() -> None:
     assert endpoint.join("/eth") == "http://[::1]:5052/a/b/eth?key=1"
     assert endpoint.label == "http://[::1]:5052/…"
     assert parse_endpoint("https://h").label == "https://h"
+
+
+def test_the_zone_of_an_address_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As RFC 6874 writes it, and as people do."""
+    monkeypatch.setattr(anchor.chain.beacon.endpoint, "if_nametoindex", {"eth0": 2}.__getitem__)
+    for zone in ("%25eth0", "%eth0"):
+        endpoint = parse_endpoint(f"http://[fe80::1{zone}]:5052")
+        assert endpoint.join("/eth") == "http://[fe80::1%2]:5052/eth"

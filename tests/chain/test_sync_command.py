@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -121,6 +122,9 @@ async def test_files_instead_of_endpoints(run: Run, tmp_path: Path) -> None:
     assert code == 1 and "the trusted one is" in found["error"]["what"]
     code, found, _ = await run(*files, "--block", "b", "--network", "sepolia", "--data", "d")
     assert code == 1 and "another network" in found["error"]["what"]
+    os.mkfifo(tmp_path / "pipe")
+    code, found, _ = await run("--state", "pipe", *files[2:], "--block", "b", "--network", "spec.json")
+    assert code == 3 and found["error"]["what"] == "pipe is not a regular file."
     (tmp_path / "config.yaml").write_text("no configuration")
     assert (await run(*files, "--block", "b", "--network", "config.yaml"))[0] == 2
 

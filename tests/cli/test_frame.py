@@ -231,3 +231,16 @@ def test_the_drawn_error_tree_is_the_tree() -> None:
         if isinstance(kind, type) and issubclass(kind, errors.AnchorError) and name != "AnchorError"
     ]
     assert sorted(drawn) == sorted(defined)
+
+
+@pytest.mark.parametrize("arguments", [["init"], ["status", "--ledger"], ["keygen"]])
+def test_a_name_that_no_file_can_have_is_told(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*arguments, 5000 * "a"]) == 3
+    assert "file name too long" in capsys.readouterr().err
+
+
+def test_no_command_reaches_the_terminal_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["\x1b[31m"]) == 2
+    assert "\x1b" not in capsys.readouterr().err

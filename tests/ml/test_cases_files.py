@@ -17,6 +17,8 @@ from anchor.ml.formats.reading import read_at
 from anchor.ml.formats.safetensors import parse_header, read_header
 from anchor.ml.manifest import Manifest, weights_root
 from anchor.ml.report import Answer, FileReport, FilesReport, TensorReport
+from anchor.ml.source import open_source
+from anchor.ml.survey import survey
 from anchor.ml.verify import check_files
 from tests.ml.checkpoints import TWO, anchor, frame, look, safetensors, write
 
@@ -101,6 +103,14 @@ class TestCase2LFSPointer:
             assert "the right file" in file_of(right).hints[0]
             assert "another file" in file_of(wrong).hints[0]
         assert "another file, of 7 bytes" in file_of(other).hints[0]
+
+    @pytest.mark.parametrize("suffix", ["safetensors", "gguf", "bin"])
+    def test_before_publishing(self, tmp_path: Path, suffix: str) -> None:
+        folder = write(tmp_path / "model", {f"model.{suffix}": self.pointer("ab" * 32, 7)})
+        with open_source(folder) as source:
+            (finding,) = survey(source).findings
+        assert finding.answer is (Answer.MALFORMED if suffix == "safetensors" else Answer.MISSING)
+        assert "Git LFS pointer" in finding.what
 
     def test_a_copy_tells_the_oid(self, tmp_path: Path) -> None:
         copy = write(tmp_path / "copy", {NAME: GOOD})

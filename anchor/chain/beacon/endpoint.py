@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from contextlib import suppress
 from dataclasses import dataclass, field
+from socket import if_nametoindex
 from typing import Final
 from urllib.parse import parse_qsl, quote, unquote, urljoin, urlsplit
 
@@ -105,5 +107,13 @@ def follow_redirect(endpoint: Endpoint, url: str, location: str) -> tuple[str, b
 
 
 def _origin(scheme: str, host: str, port: int | None) -> str:
-    name = f"[{host}]" if ":" in host else host
+    name = f"[{_read_zone(host)}]" if ":" in host else host
     return f"{scheme}://{name}" + (f":{port}" if port else "")
+
+
+def _read_zone(address: str) -> str:
+    """An IPv6 address whose zone, if it has any, is written as the system takes it, not as RFC 6874 does."""
+    bare, percent, zone = unquote(address).partition("%")
+    with suppress(OSError):  # there is no such interface, or the zone is its number already
+        zone = str(if_nametoindex(zone))
+    return bare + percent + zone

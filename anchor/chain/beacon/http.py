@@ -79,7 +79,7 @@ class Client:
                 body = await _read(response, named, limit, progress)
         except TimeoutError as error:
             raise self._too_slow(named, seconds, error) from None
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError, UnicodeError) as error:  # of a host's name, too
             raise Unavailable(f"{named}: {_explain(error)}.", fix="Use another endpoint.") from None
         if response.status != 200:
             raise NotServed(

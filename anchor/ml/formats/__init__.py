@@ -19,6 +19,7 @@ HEAD_BYTES: Final = 1024
 """First bytes that `find_format` and `content_word` look at."""
 
 LFS_PREFIX: Final = b"version https://git-lfs.github.com/spec/v1\n"
+UNFETCHED: Final = "It is a Git LFS pointer: the file itself was not fetched (`git lfs pull` does)."
 
 _MAGIC: Final[tuple[tuple[bytes, str], ...]] = (
     (LFS_PREFIX, "Git LFS pointer"),

@@ -245,7 +245,7 @@ RAW_ROUTES: Final = (
         get_beacon_events,
         "Listen for new final checkpoints (server-sent events)",
         EVENTS,
-        forms.TEXT,
+        forms.HAPPENINGS,
         "beacon",
         {"topics": Parameter(BEACON_TOPICS, "which", is_required=True)},
         (200, 503),

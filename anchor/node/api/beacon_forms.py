@@ -12,7 +12,7 @@ from anchor.consensus.light_client.derive import Deriver
 from anchor.consensus.light_client.headers import Forms
 from anchor.merkle.json import to_json
 from anchor.merkle.scope import schema_of
-from anchor.node.api.describe import DECIMAL, DIGEST, HEX, describe, record
+from anchor.node.api.describe import DECIMAL, DIGEST, HEX, describe, record, stream
 from anchor.node.api.routes import Reply
 from anchor.node.beacon import BeaconView, ShownBlock, ShownState, Standing, find_form
 from anchor.params import MAX_REQUEST_LIGHT_CLIENT_UPDATES
@@ -44,6 +44,13 @@ HEADER: Final = record(
 )
 FORK: Final = describe(schema_of(Fork))
 VERSION: Final = record({"version": TEXT})
+HAPPENINGS: Final = stream(
+    {
+        "finalized_checkpoint": record(
+            {"block": DIGEST, "state": DIGEST, "epoch": DECIMAL, "execution_optimistic": FLAG}
+        )
+    }
+)
 STANDING: Final = record(
     {
         "head_slot": DECIMAL,

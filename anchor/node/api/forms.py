@@ -8,7 +8,7 @@ from typing import Any, Final
 from anchor.consensus.text import PREFIX, format_checkpoint, format_identity, get_stage_name
 from anchor.merkle.json import to_json
 from anchor.merkle.scope import schema_of
-from anchor.node.api.describe import DIGEST, describe, record
+from anchor.node.api.describe import DIGEST, describe, record, stream
 from anchor.node.node import Receipt
 from anchor.node.reading import Found, Horizon, Named, Published
 from anchor.node.records import Block
@@ -75,6 +75,14 @@ LEAVING: Final = record({"validator": COUNT})
 KEPT: Final = record({"root": DIGEST})
 HEALTH: Final = record({"status": {"type": "string", "enum": ["ok", "bad"]}, "words": TEXT})
 ERROR: Final = record({"code": COUNT, "kind": TEXT, "what": TEXT, "fix": TEXT})
+HAPPENINGS: Final = stream(
+    {
+        "head": record({"root": DIGEST, "slot": COUNT, "epoch": COUNT}),
+        "justified": record({"checkpoint": CHECKPOINT}),
+        "finalized": record({"checkpoint": CHECKPOINT}),
+        "entry": record({"position": COUNT, "root": DIGEST, "slot": COUNT, "kind": TEXT, "final": FLAG}),
+    }
+)
 
 
 def entry_schema(signed: dict[str, Any]) -> dict[str, Any]:

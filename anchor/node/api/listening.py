@@ -14,7 +14,6 @@ from anchor.node.events import Bus, Event
 EVENTS: Final = "text/event-stream"
 BEAT_SECONDS: Final = 15.0
 """Between two signs of life to a listener."""
-WRITE_SECONDS: Final = 20.0
 
 
 async def stream_events(bus: Bus, topics: frozenset[str], request: web.Request) -> web.StreamResponse:
@@ -25,14 +24,9 @@ async def stream_events(bus: Bus, topics: frozenset[str], request: web.Request) 
         response = web.StreamResponse(headers={"Content-Type": EVENTS, "Cache-Control": "no-store"})
         response.enable_chunked_encoding()
         await response.prepare(request)
-        try:
-            await response.write(b": what happens from now on\n\n")
-            while (event := await _wait(subscription.queue)) is not None:
-                await asyncio.wait_for(response.write(event), WRITE_SECONDS)
-        except ConnectionResetError:
-            pass  # the listener left
-        except TimeoutError:
-            request.protocol.force_close()
+        await response.write(b": what happens from now on\n\n")
+        while (event := await _wait(subscription.queue)) is not None:
+            await response.write(event)
         return response
 
 

@@ -98,7 +98,7 @@ RAW_ROUTES: Final = (
         get_events,
         "Listen to what happens (server-sent events)",
         EVENTS,
-        forms.TEXT,
+        forms.HAPPENINGS,
         "ledger",
         {"topics": Parameter(TOPIC_LIST, "which, separated by commas; all when left out")},
         (200, 503),

@@ -25,8 +25,6 @@ GZIP_WHOLE: Final = 1 << 22
 PACKED_AT_ONCE: Final = 1 << 20
 WRITE_AT_ONCE: Final = 1 << 16
 """Bytes that are handed to the connection before it must have sent them: a slow reader holds no more."""
-WRITE_SECONDS: Final = 20.0
-"""In which each such part must have been sent."""
 FOR_GOOD: Final = "public, max-age=31536000, immutable"
 FOR_NOW: Final = "public, no-cache"
 
@@ -119,15 +117,8 @@ async def _send_parts(
     await response.prepare(request)
     if request.method == "HEAD":
         return response
-    try:
-        async for part in parts:
-            await asyncio.wait_for(response.write(part), WRITE_SECONDS)
-    except ConnectionResetError:
-        pass  # the reader left
-    except TimeoutError:
-        request.protocol.force_close()
-        if request.transport:
-            request.transport.abort()
+    async for part in parts:
+        await response.write(part)
     return response
 
 

@@ -22,9 +22,11 @@ import pytest
 
 from anchor.cli.main import main
 from anchor.consensus.containers.entries import SignedEntry
+from anchor.errors import Unavailable
 from anchor.merkle.scope import schema_of
 from anchor.node.clock import SystemClock
 from anchor.node.folder import open_reader
+from anchor.node.server import load_tls
 from tests.node.tools import NOW, PHRASE, make_ledger, opened, publish, write
 
 ANCHOR = [sys.executable, "-m", "anchor.cli.main"]
@@ -129,6 +131,12 @@ def _make_certificate(folder: Path) -> tuple[Path, Path]:
         )
     )
     return paths
+
+
+def test_a_pipe_is_no_certificate(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(Unavailable, match="pipe is not a regular file"):
+        load_tls(tmp_path / "pipe", tmp_path / "pipe")
 
 
 def test_it_serves_over_tls(ledger: tuple[Path, bytes], tmp_path: Path) -> None:

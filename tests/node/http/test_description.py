@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import asyncio
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,10 @@ from anchor.node.api.listening import EVENTS
 from anchor.node.api.openapi import PEER, RAW_ROUTES, ROUTES, build_document
 from anchor.node.api.routes import JSON
 from anchor.node.app import build_app
+from anchor.node.events import FINALIZED_CHECKPOINT, TOPICS
 from tests.node.http.conftest import TOKEN, Site
 from tests.node.http.json_schema import find_faults
-from tests.node.http.tools import get_data
+from tests.node.http.tools import get_data, post, write_entries
 from tests.node.tools import make_manifest
 
 ROOT = Path(__file__).parents[3]
@@ -98,6 +101,40 @@ async def test_other_answers_have_the_form_that_is_said(site: Site, route: Any) 
         assert response.content_type == route.media
         if route.media != EVENTS:
             await response.read()
+
+
+async def _listen(site: Site, path: str, topic: str, query: dict[str, str]) -> Any:
+    """The data of the first event, which must be of that topic."""
+    async with site.client.get(path, params=query) as response:
+        assert (response.status, response.content_type) == (200, EVENTS)
+        while (block := await response.content.readuntil(b"\n\n")).startswith(b":"):
+            pass
+    number, named, data = block.decode().strip().split("\n")
+    assert re.fullmatch("id: [0-9]+", number)
+    assert named == f"event: {topic}"
+    return json.loads(data.removeprefix("data: "))
+
+
+@pytest.mark.parametrize(
+    ("path", "topic"),
+    [("/eth/v1/events", FINALIZED_CHECKPOINT), *[("/anchor/v1/events", topic) for topic in TOPICS]],
+)
+async def test_events_are_what_the_document_says(site: Site, path: str, topic: str) -> None:
+    document = build_document()
+    described = document["paths"][path]["get"]
+    stream = described["responses"]["200"]["content"][EVENTS]["schema"]
+    (listed,) = described["parameters"]
+    assert find_faults(topic, listed["schema"], document) == []
+    async with asyncio.timeout(30):
+        listening = asyncio.create_task(_listen(site, path, topic, {"topics": topic}))
+        while not site.node.events.subscribers:
+            await asyncio.sleep(0.01)
+        await (await post(site, *await write_entries(site, "2"))).read()
+        data = await listening
+    assert find_faults(data, stream["x-events"][topic], document) == []
+    async with site.client.get(path, params={"topics": "no"}) as response:
+        schema = described["responses"][str(response.status)]["content"][JSON]["schema"]
+        assert find_faults(await response.json(), schema, document) == []
 
 
 async def test_the_document_is_served(site: Site) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from anchor.node.api import answering, listening, requests, sending
+from anchor.node import connections
+from anchor.node.api import answering, listening, requests
 from anchor.node.cache import Encoded
 from anchor.node.connections import Doors
 from anchor.node.limits import MAX_ADDRESSES, Buckets, group_address
@@ -77,11 +78,34 @@ async def test_a_head_that_never_ends(ledger: tuple[Path, bytes]) -> None:
     ],
     ids=["target", "field", "fields", "TLS", "garbage", "version", "smuggling", "negative"],
 )
-async def test_a_head_that_is_none(site: Site, head: bytes) -> None:
+async def test_a_head_that_is_none(site: Site, head: bytes, caplog: pytest.LogCaptureFixture) -> None:
     assert (await _raw(site, head)).startswith(b"HTTP/1.0 400 ") or (await _raw(site, head)).startswith(
         b"HTTP/1.1 400 "
     )
     assert await _still_answers(site)
+    assert not caplog.records  # else anyone could fill the disk with them
+
+
+async def test_who_leaves_is_no_news(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    _, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    writer.write(b"GET /anchor/v1/events HTTP/1.1\r\nHost: a\r\n\r\n")
+    while not site.node.events.subscribers:
+        await asyncio.sleep(0.01)
+    writer.close()
+    await asyncio.sleep(0.1)
+    while site.node.events.subscribers:
+        site.node.events.publish("head", {})
+        await asyncio.sleep(0.01)
+    assert not caplog.records
+
+
+async def test_a_fault_of_ours_is_logged(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(site.node, "judge_health", None)
+    async with site.client.get("/health") as response:
+        assert response.status == 500
+    assert "TypeError" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -194,7 +218,7 @@ async def test_connections_are_bounded(ledger: tuple[Path, bytes]) -> None:
 
 
 async def test_who_reads_slowly_is_cut_off(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "WRITE_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "WRITE_SECONDS", 0.3)
     big = Encoded(bytes(32 << 20), {"Content-Type": SSZ})
     monkeypatch.setattr(site.front.cache, "get", lambda *_: big)
     reader, writer = await asyncio.open_connection("127.0.0.1", site.port, limit=1)
@@ -205,6 +229,20 @@ async def test_who_reads_slowly_is_cut_off(site: Site, monkeypatch: pytest.Monke
             pass
         raise ConnectionResetError  # closed without a word: as good
     writer.close()
+
+
+async def test_who_reads_no_short_answers_is_cut_off(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "WRITE_SECONDS", 0.3)
+    doors = Doors()
+    async with open_site(site.folder, site.seed, writes=False, doors=doors) as other:
+        _, writer = await asyncio.open_connection("127.0.0.1", other.port, limit=1)
+        async with asyncio.timeout(30):
+            while not doors.inside:
+                await asyncio.sleep(0.01)
+            while doors.inside:
+                writer.write(100 * b"GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n")
+                await asyncio.sleep(0.1)
+        writer.close()
 
 
 async def test_honest_traffic_goes_on_beside_a_crowd(site: Site) -> None:

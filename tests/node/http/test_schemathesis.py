@@ -33,7 +33,7 @@ def test_no_difference_is_found(tmp_path: Path) -> None:
         command = [str(SCHEMATHESIS), "run", f"http://127.0.0.1:{line['port']}/openapi.json", "--no-color"]
         command += ["--max-examples", "20", "--phases", "examples,coverage,fuzzing", "--seed", "1"]
         command += ["--exclude-checks", SKIPPED, "--continue-on-failure"]
-        command += ["--exclude-path", "/eth/v1/events"]  # whatever is asked for, it goes on for ever
+        command += ["--exclude-path", "/eth/v1/events"]  # it goes on for ever: see test_description
         command += ["--header", f"Authorization: Bearer {TOKEN}"]
         done = subprocess.run(
             command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False, env=os.environ
