@@ -35,6 +35,15 @@ HANDLERS: Final = {
     "should_apply_proposer_boost",
     "withholding",
 }
+COMPLIANCE_HANDLERS: Final = {
+    "attester_slashing_test",
+    "block_cover_test",
+    "block_tree_test",
+    "block_weight_test",
+    "invalid_message_test",
+    "shuffling_test",
+}
+"""Trees of blocks solved for, and their messages in any order (tests/generators/compliance_runners)."""
 DATA_FILES: Final = ("blob_sidecar_", "blobs_", "column_", "data_column_", "partial_data_column_")
 """How the names of files with blobs or columns begin."""
 Step = dict[str, Any]
