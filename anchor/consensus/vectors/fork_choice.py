@@ -135,9 +135,9 @@ class Run:
             self.choice.on_attester_slashing(self.store, slashing)
 
     def read_data(self, step: Step) -> Any:
-        """The blobs or columns that come with a block."""
+        """The blobs or columns that come with a block; None when columns were to come, and none did."""
         if "columns" in step:
-            return [self.read("DataColumnSidecar", file) for file in step["columns"]]
+            return [self.read("DataColumnSidecar", file) for file in step["columns"]] or None
         if "blobs" not in step:
             return self.data
         size = self.rules.scope.schema("BlobSidecar").schemas["blob"].fixed_size
