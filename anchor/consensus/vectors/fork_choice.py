@@ -217,6 +217,7 @@ STEPS: Final[dict[str, Callable[[Run, Step], Difference | None]]] = {
     "payload_status": Run.on_payload_status,
 }
 CHECKS: Final[dict[str, Callable[[Run, Values], Values]]] = {
+    "genesis_time": lambda run, _: run.store.genesis_time_ms // 1000,
     "time": lambda run, _: run.store.time_ms // 1000,
     "head": Run.get_head,
     "justified_checkpoint": lambda run, _: format_checkpoint(run.store.justified_checkpoint),
