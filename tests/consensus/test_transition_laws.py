@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from anchor.consensus.bls import Bls
+from anchor.consensus.containers.electra import PendingConsolidation
 from anchor.consensus.forks.altair import Altair
 from anchor.consensus.forks.phase0 import Phase0
 from anchor.consensus.forks.phase0.block import MAX_EMPTY_SLOTS
@@ -85,6 +86,17 @@ def test_distant_block_is_refused_before_any_work() -> None:
     state, block = get_chain("phase0")[0]
     with pytest.raises(InvalidTransition, match="too far ahead"):
         RULES["phase0"].state_transition(state, change(block, slot=state.slot + MAX_EMPTY_SLOTS + 1))
+
+
+@pytest.mark.parametrize("fork", ["electra", "fulu", "gloas"])
+@pytest.mark.parametrize("pair", [(0, 64), (64, 0)])
+def test_consolidation_with_nobody_is_refused(fork: str, pair: tuple[int, int]) -> None:
+    """A state that names a validator who is not there is refused by the rule, and does not crash."""
+    state = get_chain(fork)[0][0].copy()
+    state.validators[0] = state.validators[0].replace(withdrawable_epoch=0)
+    state.pending_consolidations = [PendingConsolidation(source_index=pair[0], target_index=pair[1])]
+    with pytest.raises(InvalidTransition, match="There is no validator 64"):
+        RULES[fork].process_pending_consolidations(state)
 
 
 def test_upgrades_follow_each_other_at_one_epoch() -> None:

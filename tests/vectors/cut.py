@@ -26,7 +26,7 @@ LARGEST = 180_000
 """Bytes of a case, packed as it comes: larger ones run with the whole set only."""
 LARGEST_OF_MAINNET = 700_000
 STATES = {"operations", "epoch_processing", "sanity", "finality", "random", "fork", "transition"}
-STEPS = {"fast_confirmation", "fork_choice", "sync"}
+STEPS = {"fast_confirmation", "fork_choice", "fork_choice_compliance", "sync"}
 
 
 def is_valid(case: Case) -> bool:

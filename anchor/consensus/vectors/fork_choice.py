@@ -35,6 +35,15 @@ HANDLERS: Final = {
     "should_apply_proposer_boost",
     "withholding",
 }
+COMPLIANCE_HANDLERS: Final = {
+    "attester_slashing_test",
+    "block_cover_test",
+    "block_tree_test",
+    "block_weight_test",
+    "invalid_message_test",
+    "shuffling_test",
+}
+"""Trees of blocks solved for, and their messages in any order (tests/generators/compliance_runners)."""
 DATA_FILES: Final = ("blob_sidecar_", "blobs_", "column_", "data_column_", "partial_data_column_")
 """How the names of files with blobs or columns begin."""
 Step = dict[str, Any]
@@ -126,9 +135,9 @@ class Run:
             self.choice.on_attester_slashing(self.store, slashing)
 
     def read_data(self, step: Step) -> Any:
-        """The blobs or columns that come with a block."""
+        """The blobs or columns that come with a block; None when columns were to come, and none did."""
         if "columns" in step:
-            return [self.read("DataColumnSidecar", file) for file in step["columns"]]
+            return [self.read("DataColumnSidecar", file) for file in step["columns"]] or None
         if "blobs" not in step:
             return self.data
         size = self.rules.scope.schema("BlobSidecar").schemas["blob"].fixed_size
@@ -208,6 +217,7 @@ STEPS: Final[dict[str, Callable[[Run, Step], Difference | None]]] = {
     "payload_status": Run.on_payload_status,
 }
 CHECKS: Final[dict[str, Callable[[Run, Values], Values]]] = {
+    "genesis_time": lambda run, _: run.store.genesis_time_ms // 1000,
     "time": lambda run, _: run.store.time_ms // 1000,
     "head": Run.get_head,
     "justified_checkpoint": lambda run, _: format_checkpoint(run.store.justified_checkpoint),

@@ -62,6 +62,7 @@ HANDLERS: Final[dict[str, dict[str, Check]]] = {
     "fork": {"fork": upgrades.check_fork},
     "transition": {"core": upgrades.check_transition},
     "fork_choice": dict.fromkeys(fork_choice.HANDLERS, fork_choice.check_fork_choice),
+    "fork_choice_compliance": dict.fromkeys(fork_choice.COMPLIANCE_HANDLERS, fork_choice.check_fork_choice),
     "sync": {"optimistic": fork_choice.check_fork_choice},
     "fast_confirmation": dict.fromkeys(confirmation.HANDLERS, confirmation.check_fast_confirmation),
     "networking": {

@@ -8,7 +8,12 @@ from anchor.consensus.containers.electra import PendingDeposit
 from anchor.consensus.forks.arithmetic import multiply
 from anchor.consensus.forks.electra.churn import ElectraChurn
 from anchor.consensus.forks.phase0.base import State
-from anchor.consensus.forks.registry import find_validator, get_active_flags, get_validator
+from anchor.consensus.forks.registry import (
+    find_validator,
+    get_active_flags,
+    get_validator,
+    require_validator,
+)
 from anchor.merkle.lazy import np
 from anchor.params import FAR_FUTURE_EPOCH, GENESIS_SLOT
 from anchor.types import ValidatorIndex
@@ -111,6 +116,7 @@ class ElectraEpochProcessing(ElectraChurn):
             if not source.slashed:
                 if source.withdrawable_epoch > next_epoch:
                     break
+                require_validator(state.validators, pending.target_index)
                 moved = min(state.balances[pending.source_index], source.effective_balance)
                 self.decrease_balance(state, pending.source_index, moved)
                 self.increase_balance(state, pending.target_index, moved)
