@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from anchor.cli.ledgers import add_store_option, get_url
 from anchor.cli.output import Outcome, Terminal, printable
+
+if TYPE_CHECKING:
+    from anchor.node.status import Status
 
 HELP = """\
 Bring a ledger back from its backup; every block is checked anew.
@@ -44,11 +48,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, terminal: Terminal) -> Outcome:
     """Makes the folder whole, or not at all."""
-    from anchor.consensus.text import format_checkpoint
     from anchor.files import told_plainly
     from anchor.node.backup import import_ledger
     from anchor.node.clock import SystemClock
-    from anchor.node.folder import KEYS
 
     path, folder = Path(options.file), Path(options.folder)
     with told_plainly(path, "read"):
@@ -62,8 +64,15 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
             progress=progress,
             url=get_url(options),
         )
+    return _describe(folder, status, terminal)
+
+
+def _describe(folder: Path, status: Status, terminal: Terminal) -> Outcome:
+    """What came back, and what it may do."""
+    from anchor.consensus.text import format_checkpoint
+    from anchor.node.folder import KEYS
+
     is_networked = not (folder / KEYS).exists()
-    words = PEER if is_networked else SUCCESSOR if status.may_sign else COPY
     result = {
         "folder": str(folder),
         "name": status.name,
@@ -80,6 +89,6 @@ def run(options: Namespace, terminal: Terminal) -> Outcome:
         f"genesis  {result['genesis']}\n"
         f"final    {terminal.paint(str(result['finalized']), 'bold')}\n"
         f"entries  {status.entries}\n\n"
-        f"{words}"
+        f"{PEER if is_networked else SUCCESSOR if status.may_sign else COPY}"
     )
     return Outcome(text, result)
