@@ -13,9 +13,9 @@ Write a ledger's backup to one file: every block and manifest; of one operator's
 the keys, encrypted as they are; of a network's node the entries that wait. It
 can be made while the ledger is in use.
 
-A network's backup holds no key: keep copies of keystores where no node runs. What
-they signed is in their folder alone (anchor validator export), and a node that
-comes back draws another identity. A node that prunes has no backup."""
+A network's backup holds no key: keep copies of keystores where no node runs.
+What they signed is in their folder alone (anchor validator export), and a node
+that comes back draws another identity. A node that prunes has no backup."""
 EXAMPLES = """
 anchor export -o ledger-2026-07-01.backup
 anchor export --ledger ledger/ -o /mnt/backup/ledger.backup

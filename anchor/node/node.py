@@ -70,8 +70,10 @@ class Node:
 
     async def start(self) -> None:
         """Opens the ledger. Raises Unavailable when it cannot be had, or another process writes to it,
-        InvalidCheckpoint when its chain conflicts with a checkpoint in the code.
+        CorruptedLedger where its store is damaged, InvalidCheckpoint when its chain conflicts with a
+        checkpoint in the code.
         """
+        await self.compute(self._check_store)
         if self._writer is not None:
             await self._writer.start()
         self._store, self._reader = await self.compute(self._open_reader)
@@ -98,6 +100,11 @@ class Node:
             await self._writer.stop()
         await self.compute(self._reading.close)
         self._readers.shutdown()
+
+    def _check_store(self) -> None:
+        """What nobody reads for a month is found to be damaged now, while others have it."""
+        with closing(Store.open(find_store(self._folder), writable=False)) as store:
+            store.check_itself(is_quick=True)
 
     def _open_reader(self) -> tuple[Store, Reader]:
         store = self._reading.enter_context(closing(Store.open(find_store(self._folder), writable=False)))
