@@ -26,6 +26,7 @@ from anchor.node.clock import Clock
 from anchor.node.events import Bus, describe_changes
 from anchor.node.health import Health, judge_health
 from anchor.node.places import find_store
+from anchor.node.presence import Presence
 from anchor.node.reading import Reader, entry_root
 from anchor.node.status import Status
 from anchor.node.store import Store
@@ -77,8 +78,8 @@ class Node:
         if self._writer is not None:
             await self._writer.start()
         self._store, self._reader = await self.compute(self._open_reader)
-        task = self._poll() if self._writer is None else self._writer.run(self.refresh)
-        self._tasks = [asyncio.create_task(task)]
+        work = self._poll() if self._writer is None else self._writer.run(self.refresh)
+        self._tasks = [asyncio.create_task(work), asyncio.create_task(Presence(self._folder).watch())]
 
     async def watch(self) -> None:
         """Raises what ends the node's own work, if anything ever does."""
