@@ -31,8 +31,8 @@ class Presence:
         for place, known in self._known.items():
             if _identify(place) != known:
                 raise Unavailable(
-                    f"{place} was removed, moved or replaced under the node: it ends, as nothing would be kept.",
-                    fix=f"Bring {self._folder} back, and start the node again.",
+                    f"{place} was removed, moved or replaced under the node, which ends.",
+                    fix=f"Bring {self._folder} back, and start it again.",
                 )
 
 
