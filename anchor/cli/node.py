@@ -158,8 +158,10 @@ def _make_writer(options: Namespace, folder: Path) -> Writer | None:
 def _make_networked(options: Namespace, folder: Path) -> Writer:
     from anchor.node.clock import SystemClock
     from anchor.node.network.company import Settings
+    from anchor.node.network.handshake import NO_CERTIFICATE
     from anchor.node.network.networked import Keystores, Networked
     from anchor.node.network.urls import parse_url
+    from anchor.node.server import compute_fingerprint
 
     settings = Settings(
         listed=tuple([parse_url(url) for url in options.peer]),
@@ -167,6 +169,7 @@ def _make_networked(options: Namespace, folder: Path) -> Writer:
         url=parse_url(options.public_url) if options.public_url else "",
         prunes=options.prune,
         has_faults=options.faults,
+        certificate=compute_fingerprint(Path(options.tls_cert)) if options.tls_cert else NO_CERTIFICATE,
     )
     if settings.most < 1:
         raise Misuse("A node of a network has at least one peer.", fix="Give --max-peers a larger number.")

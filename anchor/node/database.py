@@ -31,8 +31,8 @@ class Database(Protocol):
     def get_version(self) -> int:
         """Of the tables. Raises CorruptedLedger when this is no ledger's store."""
 
-    def check(self) -> None:
-        """Raises CorruptedLedger where the database finds itself damaged."""
+    def check(self, *, is_quick: bool) -> None:
+        """Raises CorruptedLedger where the database finds itself damaged; a quick look compares no index."""
 
     def migrate(self, statements: Sequence[str], version: int) -> None:
         """Runs `statements` and records that they lead to `version`; in a transaction."""

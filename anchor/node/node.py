@@ -26,6 +26,7 @@ from anchor.node.clock import Clock
 from anchor.node.events import Bus, describe_changes
 from anchor.node.health import Health, judge_health
 from anchor.node.places import find_store
+from anchor.node.presence import Presence
 from anchor.node.reading import Reader, entry_root
 from anchor.node.status import Status
 from anchor.node.store import Store
@@ -70,13 +71,15 @@ class Node:
 
     async def start(self) -> None:
         """Opens the ledger. Raises Unavailable when it cannot be had, or another process writes to it,
-        InvalidCheckpoint when its chain conflicts with a checkpoint in the code.
+        CorruptedLedger where its store is damaged, InvalidCheckpoint when its chain conflicts with a
+        checkpoint in the code.
         """
+        await self.compute(self._check_store)
         if self._writer is not None:
             await self._writer.start()
         self._store, self._reader = await self.compute(self._open_reader)
-        task = self._poll() if self._writer is None else self._writer.run(self.refresh)
-        self._tasks = [asyncio.create_task(task)]
+        work = self._poll() if self._writer is None else self._writer.run(self.refresh)
+        self._tasks = [asyncio.create_task(work), asyncio.create_task(Presence(self._folder).watch())]
 
     async def watch(self) -> None:
         """Raises what ends the node's own work, if anything ever does."""
@@ -98,6 +101,11 @@ class Node:
             await self._writer.stop()
         await self.compute(self._reading.close)
         self._readers.shutdown()
+
+    def _check_store(self) -> None:
+        """What nobody reads for a month is found to be damaged now, while others have it."""
+        with closing(Store.open(find_store(self._folder), writable=False)) as store:
+            store.check_itself(is_quick=True)
 
     def _open_reader(self) -> tuple[Store, Reader]:
         store = self._reading.enter_context(closing(Store.open(find_store(self._folder), writable=False)))

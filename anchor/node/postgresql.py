@@ -125,7 +125,7 @@ class Postgresql:
         [(version,)] = self.get("SELECT max(version) FROM anchor_tables")
         return int(version)
 
-    def check(self) -> None:
+    def check(self, *, is_quick: bool) -> None:
         """Nothing: where its checksums are on, the server holds every page that it reads to them."""
 
     def migrate(self, statements: Sequence[str], version: int) -> None:

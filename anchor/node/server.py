@@ -8,13 +8,14 @@ import signal
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
 from aiohttp import web
 
 from anchor.errors import Misuse, Unavailable
-from anchor.files import open_regular
+from anchor.files import open_regular, read_bounded
 from anchor.node.api.answering import Front
 from anchor.node.app import build_app
 from anchor.node.connections import MAX_CONNECTIONS, Doors
@@ -25,6 +26,7 @@ from anchor.node.node import Node
 STOP_SECONDS: Final = 5.0
 """That answers have to end when the node stops."""
 BACKLOG: Final = 1024
+MAX_CERTIFICATE_BYTES: Final = 1 << 20
 SPARE_FILES: Final = 256
 """Open files beside connections."""
 
@@ -143,3 +145,13 @@ def load_tls(certificate: Path, key: Path) -> ssl.SSLContext:
             fix="Give PEM files to --tls-cert and --tls-key.",
         ) from None
     return context
+
+
+def compute_fingerprint(certificate: Path) -> bytes:
+    """SHA-256 of the node's own certificate: the first in its PEM file. Raises Misuse where there is none."""
+    text = read_bounded(certificate, MAX_CERTIFICATE_BYTES, "a certificate chain").decode("ascii", "replace")
+    first = text[text.find(ssl.PEM_HEADER) :].partition(ssl.PEM_FOOTER)
+    try:
+        return sha256(ssl.PEM_cert_to_DER_cert(first[0] + first[1])).digest()
+    except ValueError:
+        raise Misuse(f"{certificate} holds no certificate.", fix="Give a PEM file to --tls-cert.") from None

@@ -76,11 +76,12 @@ class Sqlite:
             raise CorruptedLedger(f"{self._path} is not {self._sort.what}.", fix=self._sort.restore)
         return int(version)
 
-    def check(self) -> None:
+    def check(self, *, is_quick: bool) -> None:
         """Raises CorruptedLedger where SQLite finds the file damaged."""
-        [(first,), *_] = self.get("PRAGMA integrity_check(1)")
+        [(first,), *_] = self.get(f"PRAGMA {'quick_check' if is_quick else 'integrity_check'}(1)")
         if first != "ok":
-            raise CorruptedLedger(f"{self._path} is damaged: {first}.", fix=RESTORE)
+            words = " ".join(str(first).split())
+            raise CorruptedLedger(f"{self._path} is damaged: {words}.", fix=RESTORE)
 
     def migrate(self, statements: Sequence[str], version: int) -> None:
         """Runs `statements` and records that they lead to `version`; in a transaction."""

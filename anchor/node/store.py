@@ -327,9 +327,9 @@ class Store:
         """Bytes of all records."""
         return sum([int(self._value(int, tables.LENGTH + table)) for table in tables.RECORDS])
 
-    def check_itself(self) -> None:
-        """Raises CorruptedLedger where the database finds itself damaged."""
-        self._database.check()
+    def check_itself(self, *, is_quick: bool = False) -> None:
+        """Raises CorruptedLedger where the database finds itself damaged; a quick look takes a few s/GiB."""
+        self._database.check(is_quick=is_quick)
 
     def get_newest_kept_slot(self) -> int:
         """Slot of the newest snapshot that stays."""

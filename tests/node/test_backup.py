@@ -15,7 +15,8 @@ from anchor.errors import (
     MalformedFile,
     Misuse,
 )
-from anchor.node.backup import END, END_BYTES, MAGIC, export_ledger, import_ledger
+from anchor.node.backup import export_ledger, import_ledger
+from anchor.node.backup_file import END, END_BYTES, MAGIC
 from anchor.node.folder import KEYS, NETWORK, open_reader, unlock_seed
 from anchor.node.places import find_store
 from anchor.node.store import Store
@@ -30,9 +31,9 @@ Record = tuple[bytes, bytes]
 def backup(first_ledger: Made, tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """The backup of the first ledger."""
     path = tmp_path_factory.mktemp("backup") / "backup"
-    size = export_ledger(first_ledger[0], path)
+    exported = export_ledger(first_ledger[0], path)
     data = path.read_bytes()
-    assert size == len(data)
+    assert exported == (len(data), True)
     return data
 
 

@@ -12,7 +12,7 @@ from shutil import copytree
 
 import pytest
 
-from anchor.errors import Unavailable
+from anchor.errors import CorruptedLedger, Unavailable
 from anchor.node.checking import Progress, Report, check_folder
 from anchor.node.database import Value
 from anchor.node.places import FILE, connect, find_store
@@ -122,6 +122,27 @@ def test_a_flipped_bit_in_any_record_is_found(any_ledger: Made) -> None:
                     if stored is flipped:
                         assert _check(full).damage is not None, (table, place)
     assert _check(full).damage is None
+
+
+def test_a_page_that_is_lost_is_found_when_a_node_starts(full: Path) -> None:
+    """But where nothing was, and in the midst of a record: that is found by whoever reads it, by its root."""
+    path, chance, passed = full / FILE, random.Random(1), 0
+    whole = path.read_bytes()
+    size = int.from_bytes(whole[16:18], "big")
+    for place in range(0, len(whole), size):
+        for garbage in (bytes(size), chance.randbytes(size)):
+            path.write_bytes(whole[:place] + garbage + whole[place + size :])
+            try:
+                with closing(Store.open(path, writable=False)) as store:
+                    store.check_itself(is_quick=True)
+            except CorruptedLedger as error:
+                assert "anchor db rebuild" in error.fix
+                assert "\n" not in error.what
+            else:
+                passed += 1
+                damage = _check(full).damage
+                assert damage is None or damage.place != "the database"
+    assert passed < len(whole) // size / 2
 
 
 def test_an_entry_too_many_is_found(full: Path) -> None:

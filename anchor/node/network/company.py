@@ -12,7 +12,7 @@ from anchor.consensus.text import format_duration, format_identity
 from anchor.errors import MalformedFile
 from anchor.merkle.scope import Scope
 from anchor.node.logs import tell, warn
-from anchor.node.network.handshake import Identity, Randomness
+from anchor.node.network.handshake import NO_CERTIFICATE, Identity, Randomness
 from anchor.node.network.judging import compute_digest
 from anchor.node.network.link import Link
 from anchor.node.network.links import Links
@@ -38,6 +38,8 @@ class Settings:
     """Whether blocks that nobody's trust needs are let go of."""
     has_faults: bool = False
     """Whether operators may make it misbehave, on a devnet."""
+    certificate: bytes = NO_CERTIFICATE
+    """SHA-256 of the certificate that its port shows."""
 
 
 class Company:

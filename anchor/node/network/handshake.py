@@ -5,8 +5,9 @@
     dialler ─► signature over the same ─►         listener
 
 Both sign one transcript, the two hellos and the signer's side, under a domain that binds the network
-(rule 13). Each hello has a fresh nonce, so neither signature serves in another handshake. Nothing here reads
-a socket or a clock; randomness is an argument. No secret is ever compared: all that is compared is public.
+(rule 13). Each hello has a fresh nonce, so neither signature serves in another handshake. A listener says
+which certificate its port shows, so nobody with another one passes the handshake on. Nothing here reads a
+socket or a clock; randomness is an argument. No secret is ever compared: all that is compared is public.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from anchor.node.network.messages import MAX_ADDRESS_BYTES
 from anchor.params import DOMAIN_PEER, SCHEME_ED25519
 from anchor.types import Bytes32, Length, Limit, Root, boolean, uint64
 
-PROTOCOL_VERSION: Final = 1
+PROTOCOL_VERSION: Final = 2
 NONCE_BYTES: Final = 32
 SIGNATURE_BYTES: Final = 64
+NO_CERTIFICATE: Final = bytes(32)
 MAX_HANDSHAKE_BYTES: Final = 1024
 """More than any message of the handshake has."""
 Randomness = Callable[[int], bytes]
@@ -48,6 +50,8 @@ class Hello(Container):
     """Random, for this handshake alone."""
     url: Annotated[bytes, Limit(MAX_ADDRESS_BYTES)]
     """Where others can reach it, in UTF-8; empty when it does not say."""
+    certificate: Bytes32
+    """SHA-256 of the certificate that its port shows (DER); NO_CERTIFICATE when it shows none of its own."""
 
 
 class Welcome(Container):
@@ -76,6 +80,8 @@ class Identity:
     """Of the network's genesis."""
     url: str = ""
     """Where others can reach it; empty when that is nobody's business."""
+    certificate: bytes = NO_CERTIFICATE
+    """As its hellos say."""
 
     @property
     def public(self) -> bytes:
@@ -90,14 +96,17 @@ class Identity:
             identity=self.public,
             nonce=randomness(NONCE_BYTES),
             url=self.url.encode(),
+            certificate=self.certificate,
         )
 
 
 class Dialler:
-    """The side that opened the connection."""
+    """The side that opened the connection, on which it saw the certificate with digest `seen`."""
 
-    def __init__(self, own: Identity, randomness: Randomness, judge: Judge) -> None:
-        self._own, self._hello, self._judge = own, own.make_hello(randomness), judge
+    def __init__(
+        self, own: Identity, randomness: Randomness, judge: Judge, seen: bytes = NO_CERTIFICATE
+    ) -> None:
+        self._own, self._hello, self._judge, self._seen = own, own.make_hello(randomness), judge, seen
 
     def greet(self) -> bytes:
         """The first message."""
@@ -113,6 +122,7 @@ class Dialler:
         self._judge(welcome.hello)
         transcript = Transcript(dialler=self._hello, listener=welcome.hello, is_dialler=False)
         verify_transcript(self._own, transcript, welcome.signature)
+        verify_certificate(welcome.hello, self._seen)
         return welcome.hello, sign_transcript(self._own, transcript.replace(is_dialler=True))
 
 
@@ -148,6 +158,13 @@ def verify_hello(own: Identity, hello: Hello) -> None:
         raise WrongNetwork(f"It is of network 0x{theirs}…, and this node of 0x{ours}….")
     if hello.identity == own.public:
         raise RefusedPeer("It is this node itself, or one with a copy of its identity.")
+
+
+def verify_certificate(hello: Hello, seen: bytes) -> None:
+    """Raises RefusedPeer where a listener, by its own word, shows another certificate than was seen."""
+    if hello.certificate not in (NO_CERTIFICATE, seen):
+        who = format_identity(hello.identity)
+        raise RefusedPeer(f"Someone is in between: {who} shows another certificate than this connection has.")
 
 
 def sign_transcript(own: Identity, transcript: Transcript) -> bytes:

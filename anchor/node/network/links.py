@@ -7,6 +7,7 @@ import os
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from hashlib import sha256
 from typing import Any, Final, TypeVar
 
 from aiohttp import (
@@ -23,6 +24,7 @@ from anchor.errors import AnchorError, Misuse, RefusedPeer, Unavailable
 from anchor.node.limits import group_address
 from anchor.node.network.handshake import (
     MAX_HANDSHAKE_BYTES,
+    NO_CERTIFICATE,
     Dialler,
     Hello,
     Identity,
@@ -116,7 +118,7 @@ class Links:
         return listener.on_signature(await _read_message(socket))
 
     async def _send_hello(self, socket: Socket, url: str) -> Hello:
-        dialler = Dialler(self.own, self._randomness, self._judge)
+        dialler = Dialler(self.own, self._randomness, self._judge, _get_certificate(socket))
         await socket.send_bytes(dialler.greet())
         hello, answer = dialler.on_welcome(await _read_message(socket))
         self._note(url, hello.identity)  # before the other side takes this link for the newer one
@@ -217,6 +219,12 @@ async def _read_message(socket: Socket) -> bytes:
     if len(data) > MAX_HANDSHAKE_BYTES:
         raise RefusedPeer(f"A message of the handshake has at most {MAX_HANDSHAKE_BYTES} bytes.")
     return data
+
+
+def _get_certificate(socket: Socket) -> bytes:
+    """SHA-256 of the certificate that the other side showed; NO_CERTIFICATE without TLS."""
+    tls = socket.get_extra_info("ssl_object")
+    return NO_CERTIFICATE if tls is None else sha256(tls.getpeercert(binary_form=True)).digest()
 
 
 def _read_url(hello: Hello) -> str:

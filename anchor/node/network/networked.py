@@ -91,7 +91,8 @@ class Networked:
             self._backfill = Backfill(missing, self._store.get_oldest_slot())
             key = load_identity(self._folder, os.urandom)
             self._opened = opened.pop_all()
-        return Identity(key, network_id, chain.genesis.fork_version, self._settings.url)
+        settings = self._settings
+        return Identity(key, network_id, chain.genesis.fork_version, settings.url, settings.certificate)
 
     async def stop(self) -> None:
         """Lets ledger and validators go."""

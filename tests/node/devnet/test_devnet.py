@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from anchor.cli.main import main
-from anchor.node.devnet import claims, using
+from anchor.node.devnet import claims, processes, using
 from anchor.node.devnet.control import Control
 from anchor.node.devnet.sight import get_answering, list_validators, look
 
@@ -50,6 +51,23 @@ def test_a_devnet_goes_on_where_it_was(folder: Path) -> None:
     claims.finalizes(control.plan, 60)
     assert max(sight.slot for sight in look(control.plan)) < slot + 120
     assert "Finality has stopped" not in "".join(path.read_text() for path in folder.glob("*.log"))
+
+
+@pytest.mark.slow
+def test_a_devnet_that_is_removed_ends(tmp_path: Path) -> None:
+    folder = tmp_path / "devnet"
+    assert main(["devnet", "up", "--folder", str(folder), "--nodes", "2", "--validators", "4"]) == 0
+    control = Control(folder)
+    try:
+        while folder.exists():
+            shutil.rmtree(folder, ignore_errors=True)  # a node may be writing
+        deadline = time.monotonic() + 20
+        while any(map(processes.is_alive, control.plan.members)):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+    finally:
+        processes.stop(control.plan.members)
+    assert not folder.exists()
 
 
 @pytest.mark.soak

@@ -15,7 +15,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -27,6 +26,7 @@ from anchor.merkle.scope import schema_of
 from anchor.node.clock import SystemClock
 from anchor.node.folder import open_reader
 from anchor.node.server import load_tls
+from tests.node.certificates import make_certificate
 from tests.node.tools import NOW, PHRASE, make_ledger, opened, publish, write
 
 ANCHOR = [sys.executable, "-m", "anchor.cli.main"]
@@ -102,37 +102,6 @@ def test_wrong_options(ledger: tuple[Path, bytes], options: list[str]) -> None:
     assert code == (3 if "/none" in options else 2)
 
 
-def _make_certificate(folder: Path) -> tuple[Path, Path]:
-    from ipaddress import ip_address
-
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "node")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    paths = folder / "cert.pem", folder / "key.pem"
-    paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    paths[1].write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-    )
-    return paths
-
-
 def test_a_pipe_is_no_certificate(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(Unavailable, match="pipe is not a regular file"):
@@ -140,7 +109,7 @@ def test_a_pipe_is_no_certificate(tmp_path: Path) -> None:
 
 
 def test_it_serves_over_tls(ledger: tuple[Path, bytes], tmp_path: Path) -> None:
-    certificate, key = _make_certificate(tmp_path)
+    certificate, key = make_certificate(tmp_path)
     options = ("--read-only", "--tls-cert", str(certificate), "--tls-key", str(key))
     with running(ledger[0], *options) as (_, line):
         context = ssl.create_default_context(cafile=str(certificate))

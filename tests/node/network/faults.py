@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
 from typing import Any
+
+import pytest
 
 from anchor.node.network.simulator import Killed, SimulatedNode
 from anchor.node.records import Batch
+from anchor.node.sqlite import Sqlite
 from anchor.node.store import Store
+from anchor.node.validators import protection
+from anchor.node.validators.protection import Protection
 from tests.node.network.tools import Hands, StrictProtection
 
 REST = 5
@@ -75,6 +83,66 @@ class _Protection(StrictProtection):
             "allow votes", lambda: self._real.allow_attestation(*arguments)
         )
         return allowed
+
+
+class Records:
+    """Validators whose record of what they signed is on disk, as a node's is; each start opens it anew."""
+
+    def __init__(self, node: SimulatedNode, folder: Path, network_id: bytes) -> None:
+        assert node.validators is not None
+        self.keyring, self._path, open_store = (
+            node.validators.keyring,
+            folder / protection.FILE,
+            node.open_store,
+        )
+        folder.mkdir()
+        self.protection = Protection.create(self._path)
+        self.protection.register(list(self.keyring.secret_keys))
+        self.protection.bind(network_id)
+
+        def start() -> Store:
+            self.protection.close()
+            self.protection = Protection.open(self._path)
+            return open_store()
+
+        node.open_store, node.validators = start, self
+
+
+class Reaper:
+    """Kills who writes beneath a folder, at any step of any transaction: a statement, or the end of all."""
+
+    def __init__(self, folder: Path, chance: Random, share: float) -> None:
+        self._folder, self._chance, self.share = folder, chance, share
+        self.kills = Counter[str]()
+        """By step."""
+
+    def haunt(self, patch: pytest.MonkeyPatch) -> None:
+        """Begins with it."""
+        transaction = Sqlite.transaction
+
+        @contextmanager
+        def haunted(database: Sqlite) -> Iterator[None]:
+            self._strike(database, "before")
+            with transaction(database):
+                yield
+                self._strike(database, "whole, not durable")
+            self._strike(database, "durable")
+
+        patch.setattr(Sqlite, "transaction", haunted)
+        for name in ("run", "run_many"):
+            patch.setattr(Sqlite, name, self._haunt(getattr(Sqlite, name)))
+
+    def _haunt(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def step(database: Sqlite, *arguments: Any) -> Any:
+            self._strike(database, "in the midst")
+            return call(database, *arguments)
+
+        return step
+
+    def _strike(self, database: Sqlite, step: str) -> None:
+        if self._folder in Path(database.place).parents and self._chance.random() < self.share:
+            self.kills[step] += 1
+            raise Killed
 
 
 def describe(batch: Batch) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -12,7 +13,8 @@ from anchor.node.network.engine import Engine
 from anchor.node.network.messages import Kind, Message
 from anchor.node.network.outbox import Send
 from anchor.node.network.simulator import SimulatedNode, Simulation
-from tests.node.network.faults import Saboteur
+from anchor.params import TIMELY_TARGET_FLAG_INDEX
+from tests.node.network.faults import Reaper, Records, Saboteur
 from tests.node.network.test_simulator import EPOCH, make_registration
 from tests.node.network.tools import make_simulation
 
@@ -87,3 +89,47 @@ def test_a_node_survives_every_kill(tmp_path: Path) -> None:
     assert final <= recorded
     # In a partition one entry may come on one side, and its author's next on the other, which rules it out.
     assert sequence - 5 <= len(recorded) <= sequence
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", (1, 2))
+def test_the_record_on_disk_survives_every_kill(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No validator ever contradicts itself, and none is held back once the kills are over."""
+    simulation = make_simulation(tmp_path, validators=16, seed=seed)
+    network_id = Chain(simulation.nodes[0].open_store()).get_head().state.genesis_validators_root
+    for node in simulation.nodes:
+        Records(node, tmp_path / f"keys-{node.number}", network_id)
+        simulation.kill(node.number)
+        simulation.restart(node.number)
+    victim = simulation.nodes[0]
+    witness = victim.tamper = Witness(simulation, victim)
+    shares = {"0": 0.02, "keys-0": 0.1}
+    reapers = [Reaper(tmp_path / name, Random(seed), share) for name, share in shares.items()]
+    for reaper in reapers:
+        reaper.haunt(monkeypatch)
+    for moment in range(20 * EPOCH):
+        if moment % 32 == 16:
+            simulation.partition((0, 1), (2, 3))
+        elif moment % 32 == 24:
+            simulation.heal()
+        simulation.run(0.5)
+        if victim.engine is None:
+            simulation.restart(0)
+    for reaper in reapers:
+        reaper.share = 0
+    if victim.engine is None:
+        simulation.restart(0)
+    simulation.run(5 * EPOCH)
+    store, record = [reaper.kills for reaper in reapers]
+    assert record.keys() == {"before", "in the midst", "whole, not durable", "durable"}
+    assert store.total() >= 10
+    assert witness.offences == 0
+    assert all(len(roots) == 1 for roots in witness.blocks.values())
+    assert not any(peer.blamed[0] for peer in simulation.nodes)
+    engines = [simulation.get_engine(node.number) for node in simulation.nodes]
+    assert min(engine.finalized.epoch for engine in engines) >= 12
+    state = engines[1].get_state_at(engines[1].head, 15 * EPOCH)
+    flags = state.previous_epoch_participation
+    assert all(flags[index] & 1 << TIMELY_TARGET_FLAG_INDEX for index in range(0, 16, 4))

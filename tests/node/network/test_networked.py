@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,23 +17,28 @@ from anchor.cli.main import main
 from anchor.consensus.containers.entries import RegisterPublisher, SignedEntry
 from anchor.errors import InvalidCheckpoint, Misuse, StaleTrust, Unavailable, WrongNetwork
 from anchor.merkle.scope import schema_of
-from anchor.node import writer
+from anchor.node import batches, pruning, writer
 from anchor.node.app import build_app, build_front
+from anchor.node.checking import check_folder
 from anchor.node.entries import Pen
 from anchor.node.folder import open_reader
 from anchor.node.founding import draw_draft, found_network, start_folder
 from anchor.node.keys import derive_administrator_key
+from anchor.node.network import branches, networked
 from anchor.node.network.company import Settings
+from anchor.node.network.engine import Engine
 from anchor.node.network.joining import join_network
 from anchor.node.network.networked import Keystores, Networked
 from anchor.node.network.probing import probe_peer
 from anchor.node.node import Node
 from anchor.node.operators import Operators
+from anchor.node.places import find_store
 from anchor.node.reading import Reader
 from anchor.node.server import serving
+from anchor.node.store import Store
 from anchor.node.validators import keystores
 from anchor.node.validators.deposits import make_deposits
-from anchor.node.validators.folder import make_validators
+from anchor.node.validators.folder import make_validators, open_validators
 from tests.consensus.ledgers import GENESIS_TIME
 from tests.node.http.conftest import TOKEN
 from tests.node.network.drivers import Clock
@@ -42,6 +47,8 @@ from tests.node.network.tools import SLOT
 from tests.node.tools import ALICE, Random
 
 ADMINISTRATOR = derive_administrator_key(b"admin".ljust(32, b"\0"))
+OLD = 56
+"""Slots of a node's life before it is told to prune."""
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 
@@ -76,12 +83,12 @@ class Site:
 
 @asynccontextmanager
 async def open_site(
-    folder: Path, clock: Clock, *, listed: tuple[str, ...] = (), faults: bool = True
+    folder: Path, clock: Clock, *, listed: tuple[str, ...] = (), faults: bool = True, prunes: bool = False
 ) -> AsyncIterator[Site]:
     """Serves a network's node."""
-    validators = folder / "validators"
+    validators, settings = folder / "validators", Settings(listed=listed, has_faults=faults, prunes=prunes)
     keys = Keystores(validators, "password") if validators.exists() else None
-    node = Node(folder, Networked(folder, keys, Settings(listed=listed, has_faults=faults), clock), clock)
+    node = Node(folder, Networked(folder, keys, settings, clock), clock)
     await node.start()
     try:
         front = build_front(node, Operators(frozenset([TOKEN])), rate=0)
@@ -267,6 +274,74 @@ async def test_an_entry_becomes_final_and_a_node_joins_behind_it(folder: Path, t
             assert (found.signed, found.is_final) == (entry, True)
     with open_reader(joined) as chain:
         assert chain.get_status().final_entries == 1
+
+
+@pytest.fixture
+def old(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The node's folder after seven epochs with an entry, of which little more than one is trusted."""
+    monkeypatch.setattr(batches, "SNAPSHOT_SLOTS", 8)
+    monkeypatch.setattr(branches, "SNAPSHOT_SLOTS", 8)
+    monkeypatch.setattr(pruning, "compute_expiry", lambda state, _: int(state.timestamp) + 10 * SLOT)
+    monkeypatch.setattr(networked, "PRUNE_SECONDS", 0.1)
+    with (
+        closing(Store.open(find_store(folder), writable=True)) as store,
+        open_reader(folder) as chain,
+        open_validators(folder / "validators", "password", chain.get_status().network_id) as validators,
+    ):
+        engine = Engine(store, validators)
+        body = RegisterPublisher(root_key=ALICE.identity)
+        pen = Pen(chain.get_head().state, 1)
+        engine.submit(pen.write(ADMINISTRATOR.public.public_key, body, (ADMINISTRATOR,)), GENESIS_TIME * 1000)
+        for slot in range(1, OLD):
+            for part in (0.0, 0.4, 0.8):
+                engine.on_tick(int((GENESIS_TIME + (slot + part) * SLOT) * 1000))
+    return folder
+
+
+@pytest.mark.slow
+async def test_a_node_prunes_while_it_runs(old: Path) -> None:
+    clock = Clock(OLD)
+    async with open_site(old, clock, prunes=True) as site:
+        first = await until_pruned(site, 0)
+        before = site.node.status
+        assert before.final_entries == 1
+        with passing(clock):
+            await until(lambda: site.node.status.finalized.epoch > before.finalized.epoch, 60)
+            assert await until_pruned(site, first) <= site.node.status.finalized.epoch * 8
+        assert (await site.get("/anchor/v1/entries/0"))[0] == 200
+        status, document = await site.get(f"/anchor/v1/blocks?after={first - 2}")
+        assert (status, document["data"] != []) == (200, True)
+    async with open_site(old, clock) as site:  # without the option it goes on with what is left
+        assert site.node.status.final_entries == 1
+    assert check_folder(old, lambda _: nullcontext(lambda _: None)).damage is None
+
+
+async def until_pruned(site: Site, slot: int) -> int:
+    """Waits until blocks of `slot` and later are gone; the oldest slot that is left."""
+
+    async def get_oldest() -> int:
+        return int(await site.node.read(lambda reader: reader.chain._store.get_oldest_slot()))
+
+    async with asyncio.timeout(60):
+        while (oldest := await get_oldest()) <= slot:
+            await asyncio.sleep(0.05)
+    return oldest
+
+
+@pytest.mark.slow
+async def test_a_node_that_prunes_fetches_old_entries_first(old: Path, tmp_path: Path) -> None:
+    clock = Clock(OLD)
+    async with open_site(old, clock) as site:
+        joined, final = tmp_path / "joined", site.node.status.finalized
+        await join_network(joined, site.url, final, None, clock.now())
+        async with open_site(joined, clock, listed=(site.url,), prunes=True) as other:
+            await until(lambda: other.node.network.catching_up.backfill.missing is None, 30)
+            assert (await other.node.read(Reader.get_entry, 0)).is_final
+            with passing(clock):
+                await until_pruned(other, 0)
+            found = await other.node.read(Reader.get_entry, 0)
+            assert found.is_final
+    assert check_folder(joined, lambda _: nullcontext(lambda _: None)).damage is None
 
 
 async def check_refusals(site: Site, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,7 +11,7 @@ from aiohttp import web
 
 from anchor.consensus.schemes import SigningKey
 from anchor.errors import AnchorError
-from anchor.node.network.handshake import Dialler, Identity
+from anchor.node.network.handshake import NO_CERTIFICATE, Dialler, Identity
 from anchor.node.network.link import Link
 from anchor.node.network.links import PATH, Links
 from anchor.params import SCHEME_ED25519
@@ -20,9 +21,12 @@ NETWORK = bytes(range(32))
 VERSION = b"\x12\x34\x56\x78"
 
 
-def make_identity(name: str, network: bytes = NETWORK, url: str = "") -> Identity:
+def make_identity(
+    name: str, network: bytes = NETWORK, url: str = "", certificate: bytes = NO_CERTIFICATE
+) -> Identity:
     """A node, the same for the same name."""
-    return Identity(SigningKey(SCHEME_ED25519, name.encode().ljust(32, b"\0")), network, VERSION, url)
+    key = SigningKey(SCHEME_ED25519, name.encode().ljust(32, b"\0"))
+    return Identity(key, network, VERSION, url, certificate)
 
 
 def allow(*_: object) -> None:
@@ -37,8 +41,17 @@ def allow_all(*_: object) -> str:
 class Site:
     """A node of nothing but links: it notes what it is sent."""
 
-    def __init__(self, name: str, *, most: int = 8, refuse=allow_all, url: str = "") -> None:  # type: ignore[no-untyped-def]
-        self.links = Links(make_identity(name, url=url), most, Random(name.encode()), refuse)
+    def __init__(  # type: ignore[no-untyped-def]
+        self,
+        name: str,
+        *,
+        most: int = 8,
+        refuse=allow_all,
+        url: str = "",
+        certificate: bytes = NO_CERTIFICATE,
+    ) -> None:
+        identity = make_identity(name, url=url, certificate=certificate)
+        self.links = Links(identity, most, Random(name.encode()), refuse)
         self.frames: list[bytes] = []
         self.met: list[Link] = []
         self.errors: list[AnchorError] = []
@@ -66,15 +79,15 @@ class Site:
 
 
 @asynccontextmanager
-async def serving(name: str, **options: object) -> AsyncIterator[Site]:
+async def serving(name: str, tls: ssl.SSLContext | None = None, **options: object) -> AsyncIterator[Site]:
     """A site on loopback."""
     site = Site(name, **options)  # type: ignore[arg-type]
     app = web.Application()
     app.router.add_get(PATH, site.answer)
     runner = web.AppRunner(app, shutdown_timeout=1)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    site.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+    site.url = f"{'https' if tls else 'http'}://127.0.0.1:{runner.addresses[0][1]}"
     try:
         yield site
     finally:
