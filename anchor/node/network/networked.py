@@ -12,12 +12,15 @@ from typing import Final, NamedTuple
 
 from anchor.consensus.containers.entries import SignedEntry
 from anchor.consensus.containers.phase0 import SignedVoluntaryExit
+from anchor.consensus.presets import LEDGER
+from anchor.consensus.weak_subjectivity import compute_expiry
 from anchor.errors import Misuse, Unavailable
 from anchor.lock import hold_folder
 from anchor.node import writer
 from anchor.node.chain import Chain
 from anchor.node.clock import Clock
 from anchor.node.health import Health
+from anchor.node.logs import warn
 from anchor.node.network.backfill import Backfill, get_first_position
 from anchor.node.network.company import Company, Settings
 from anchor.node.network.driver import Driver, run_all
@@ -80,6 +83,7 @@ class Networked:
             self._store = opened.enter_context(closing(Store.open(find_store(self._folder), writable=True)))
             chain, validators = Chain(self._store), None
             network_id = chain.get_head().state.genesis_validators_root
+            _warn_of_age(chain, self._clock.now())
             if self._keystores is not None:
                 validators = opened.enter_context(open_validators(*self._keystores, network_id))
             self._keys = None if validators is None else validators.keyring
@@ -240,3 +244,15 @@ class Networked:
             "voting_stake_ratio": ("The share of stake that votes.", share),
             "slots_since_block": ("Slots since the newest block.", progress.slots_since_block),
         }
+
+
+def _warn_of_age(chain: Chain, now: int) -> None:
+    """A network that was down for long goes on; but whoever was away alone should know (rule 21)."""
+    final = chain.get_finalized_checkpoint()
+    if now >= compute_expiry(chain.get_state(final.root), LEDGER.SLOTS_PER_EPOCH):
+        warn(
+            f"What is final here, epoch {final.epoch}, is older than its weak-subjectivity period: "
+            "validators who have left since could show this node another history. If the others went on "
+            "without it, compare a new checkpoint with somebody whom you trust, or join them anew.",
+            epoch=int(final.epoch),
+        )

@@ -224,6 +224,29 @@ async def test_a_node_that_never_makes_it_final(ask: Asker, monkeypatch: pytest.
     assert "/health" in envelope["error"]["fix"]
 
 
+async def test_who_waits_is_told_how_the_ledger_stands(
+    ask: Asker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    final, answers = "0x" + "11" * 32 + ":3", [9, 9, 9]
+
+    def send(*_: Any, **__: Any) -> dict[str, object]:
+        time.sleep(0.05)
+        answers.pop()
+        return {"position": 9, "final": None if answers else final}
+
+    monkeypatch.setattr(remote, "HEAD_START", 0.01)
+    monkeypatch.setattr(remote, "POLL", 0.01)
+    monkeypatch.setattr(remote, "TELL_SECONDS", 0.01)
+    monkeypatch.setattr(remote, "send", send)
+    told: list[str] = []
+    asked = Remote(ask.site.url, await get_genesis(ask.site), None, ManualClock(NOW))
+    entry = (await ask.site.node.read(Reader.get_entry, 0)).signed
+    recorded = await asyncio.to_thread(asked.record, [entry], told.append)
+    assert [position for position, _ in recorded] == [9]
+    status = ask.site.node.status
+    assert told[0] == f"Slot {status.slot}, epoch {status.epoch}; final is epoch {status.finalized.epoch}."
+
+
 async def test_nobody_leaves_a_ledger_of_one_operator(site: Site) -> None:
     wish = SignedVoluntaryExit(message=VoluntaryExit(epoch=0, validator_index=3), signature=bytes(96))
     asked = Remote(site.url, await get_genesis(site), None, ManualClock(NOW))

@@ -239,6 +239,20 @@ async def test_an_entry_that_no_block_has_yet(folder: Path, monkeypatch: pytest.
         assert "begins in" in str((await site.get("/health"))[1]["words"])
 
 
+async def test_who_was_away_for_long_is_warned(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    start_like(folder, tmp_path / "other")
+    for epoch, words in ((200, "asks its peers"), (400, "asks its peers")):
+        caplog.clear()
+        async with open_site(tmp_path / "other", Clock(8 * epoch)) as site:
+            status, document = await site.get("/health")
+            assert status == 503
+            assert words in str(document["words"])
+            assert "Nothing became final" not in str(document["words"])
+        assert ("older than its weak-subjectivity period" in caplog.text) == (epoch == 400)
+
+
 async def test_a_node_that_cannot_start_lets_everything_go(folder: Path) -> None:
     clock = Clock(0.5)
     node = Node(
