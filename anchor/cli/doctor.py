@@ -101,7 +101,7 @@ def _look_at_port(host: str, port: int) -> Finding:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except (OSError, OverflowError) as error:
+        except (OSError, OverflowError, TypeError, UnicodeError) as error:  # of a host that is no name, too
             reason = getattr(error, "strerror", None) or str(error)
             fix = "A node may run there already; else choose another with --port."
             return Finding("port", False, f"{host}:{port}: {reason.lower()}", fix)

@@ -107,6 +107,6 @@ def _describe(result: dict[str, Any], when: str) -> str:
     name, approvers, needed = printable(result["model"]), result["approvers"], result["approvals_needed"]
     if not needed:
         return f"{name} moves up without approvals {when}."
-    count = f"{needed} of these {len(approvers)}" if needed < len(approvers) else "All of these"
-    lines = [f"{count} must approve, {when}, before a version of {name} moves up:", ""]
+    count = f"{needed} of these {len(approvers)}" if needed < len(approvers) else "all of these"
+    lines = [f"{when.capitalize()}, {count} must approve before a version of {name} moves up:", ""]
     return "\n".join([*lines, *[f"  {key}" for key in approvers]])

@@ -258,7 +258,7 @@ def test_a_policy_is_shown_changed_and_taken_away(published: tuple[Run, list[str
     either = ("--approver", bob, "--approver", carol, "--approvals", "1")
     code, out, _ = run("policy", "acme/tiny", *either, *sign)
     assert code == 0
-    assert out.startswith("1 of these 2 must approve, from now on, before a version of acme/tiny moves up:")
+    assert out.startswith("From now on, 1 of these 2 must approve before a version of acme/tiny moves up:")
     assert run("policy", "acme/tiny")[1].splitlines()[2:] == [f"  {bob}", f"  {carol}"]
     assert run("policy", "acme/tiny", "--no-approvals", *sign)[0] == 0
     shown = read_result(run, "policy", "acme/tiny")

@@ -23,6 +23,7 @@ from anchor.types import Root, Slot
 T = TypeVar("T")
 SSZ: Final = "application/octet-stream"
 JSON: Final = "application/json"
+PAGES: Final = (b"<!doctype", b"<html", b"<?xml")
 DIGITS: Final = 20
 """Of the largest uint64."""
 
@@ -115,6 +116,7 @@ def _read_json(answer: Answer, schema: Schema[T], data: Json) -> T:
 def to_block_bytes(network: Network, answer: Answer) -> bytes:
     """A signed block's SSZ. Raises MalformedAnswer, MalformedSSZ, WrongNetwork."""
     if answer.content_type == SSZ:
+        _require_no_page(answer)
         _require_version(answer, find_block_fork(network, answer.body), answer.version)
         return answer.body
     document = read_document(answer)
@@ -128,6 +130,7 @@ def to_block_bytes(network: Network, answer: Answer) -> bytes:
 def to_state_bytes(network: Network, answer: Answer) -> bytes:
     """A state's SSZ. Raises MalformedAnswer, MalformedSSZ, WrongNetwork."""
     if answer.content_type == SSZ:
+        _require_no_page(answer)
         _require_version(answer, find_state_fork(network, read_state_head(answer.body)), answer.version)
         return answer.body
     document = read_document(answer)
@@ -208,6 +211,12 @@ def _get_fork(network: Network, answer: Answer, version: Any) -> Fork:
             fix="A fork that is newer than this program: update it.",
         )
     return network.forks[version]
+
+
+def _require_no_page(answer: Answer) -> None:
+    """A page of HTML that is labelled as SSZ is told as what it is, not as a state of another network."""
+    if answer.body[:64].lstrip().lower().startswith(PAGES):
+        raise _unexpected(answer)
 
 
 def _require_version(answer: Answer, fork: Fork, version: Any) -> None:

@@ -93,6 +93,13 @@ def test_a_port_that_is_taken(ledger: tuple[Path, bytes]) -> None:
         assert "cannot be listened on" in other.stderr
 
 
+@pytest.mark.parametrize("host", ["\u202e", "a" * 300, "none.invalid"])
+def test_a_host_that_is_no_name(host: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--ledger", "none", "--host", host, "--json"]) == 1
+    findings = json.loads(capsys.readouterr().out)["result"]["findings"]
+    assert [one["is_good"] for one in findings if one["about"] == "port"] == [False]
+
+
 @pytest.mark.parametrize(
     "options",
     [["--tls-cert", "a"], ["--port", "70000"], ["--rate", "-1"], ["--operators", "/none"], ["--port", "x"]],
