@@ -22,8 +22,9 @@ check    derive every root in a ledger's store anew, from what is stored: blocks
 rebuild  begin the store of a network's node anew, at the newest final block
          that the old one still tells of, or at --trust, from what another node
          gives; older blocks come from peers when the node runs. Where no node
-         can be reached, make it anew from a backup of one (anchor export). Keys,
-         and the record of what they signed, stay; the old store is set aside.
+         can be reached, make it anew from a backup of one (anchor export).
+         Keys, and the record of what they signed, stay; the old store is set
+         aside.
 """
 EXAMPLES = """
 anchor db check --ledger ledger/
