@@ -205,7 +205,11 @@ class Chain:
     def get_status(self) -> Status:
         """How the ledger stands."""
         root, state = self.get_head()
-        justified, finalized = self._get_standing(state)
+        justified, voted = self.get_finality(state)
+        final = self._find_final()
+        finalized = voted if final is None else final
+        if justified.epoch < finalized.epoch:  # the votes that justified more are in blocks that gave way
+            justified = finalized
         return Status(
             name=self.name,
             network_id=state.genesis_validators_root,
@@ -288,23 +292,20 @@ class Chain:
 
     def get_finalized_checkpoint(self) -> Checkpoint:
         """The newest checkpoint that is final."""
-        return self._get_standing(self.get_head().state)[1]
+        final = self._find_final()
+        return self.get_finality(self.get_head().state)[1] if final is None else final
 
-    def _get_standing(self, state: State) -> tuple[Checkpoint, Checkpoint]:
-        """What is justified and what is final, where `state` is the newest.
+    def _find_final(self) -> Checkpoint | None:
+        """What the fork choice has made final, for good; None by a logical clock: no block gives way there.
 
-        By the clock, the newest blocks may give way to others, and what their votes alone make final with
-        them: what the fork choice has made final stays.
+        What the votes in the newest blocks make final beyond it may give way with them (decision 19).
         """
-        justified, voted = self.get_finality(state)
         if self.genesis.clock != WALL_CLOCK:
-            return justified, voted
+            return None
         stored = self._store.find_block_before(self._store.get_final_slot())
         if stored is None:
-            return justified, self.get_checkpoint(0)
-        epoch = -(-stored.slot // self.ledger.preset.SLOTS_PER_EPOCH)
-        final = Checkpoint(epoch=epoch, root=stored.root)
-        return (justified if justified.epoch > epoch else final), final
+            return self.get_checkpoint(0)
+        return Checkpoint(epoch=-(-stored.slot // self.ledger.preset.SLOTS_PER_EPOCH), root=stored.root)
 
     def get_final_slot(self) -> int:
         """Of the newest block that the fork choice has made final; 0 where there is none."""
@@ -362,13 +363,13 @@ class Chain:
             return []
         own, newest = self.get_checkpoint(epoch), self.ledger.hash_tree_root(blocks[-1].message)
         state = self.get_state(newest)
-        beside = [self.decode_block(stored) for stored in self._store.get_side_blocks(start, stop)]
-        return [
-            self.ledger.get_indexed_attestation(state, vote)
-            for block, others in [*((block, True) for block in blocks), *((block, False) for block in beside)]
-            for vote in block.message.body.attestations
-            if vote.data.target == own or (others and vote.data.target.epoch == epoch)
+        votes = [
+            v for block in blocks for v in block.message.body.attestations if v.data.target.epoch == epoch
         ]
+        for stored in self._store.get_side_blocks(start, stop):
+            beside = self.decode_block(stored).message.body.attestations
+            votes += [vote for vote in beside if vote.data.target == own]
+        return [self.ledger.get_indexed_attestation(state, vote) for vote in votes]
 
     def get_finality(self, state: State) -> tuple[Checkpoint, Checkpoint]:
         """What is justified and what is final once the epoch of `state` is over, if nothing else comes."""
